@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from aqueduct_core.engine.message_batch import MessageBatch
@@ -27,6 +27,7 @@ from aqueduct_core.intake.storage.rows import (
     runs_of_source,
 )
 from aqueduct_core.primitives.ranges import Range
+from aqueduct_core.quicr.media.drop_level import FlagReading, priority_of
 from aqueduct_core.quicr.media.fragment import HOLE
 from aqueduct_core.quicr.media.position import ID_BITS, MAX_ID
 from aqueduct_core.spool.arrays import mask_array, numbers_in, numeric_array
@@ -104,8 +105,16 @@ class ObjectBatch(MessageBatch):
 
 
 class QuicrRowFormat(RowFormat):
-    def __init__(self) -> None:
+    """``reading``: what ``droppable`` and ``drop_priority`` make of the flags (Q35, Q37). What is
+    stored is the same."""
+
+    def __init__(self, reading: FlagReading) -> None:
         super().__init__(COLUMNS, EVENTS)
+        told = [priority_of(flags, reading) is not None for flags in range(HOLE)]
+        self._droppable = array_of([*told, None], pa.bool_())
+        shift = 1 if reading == "low" else 0
+        priorities = array_of([*(flags >> shift for flags in range(HOLE)), None], pa.int64())
+        self._priority = priorities.cast(pa.int16())
 
     def columns(self, slices: Sequence[BatchSlice]) -> list[pa.Array]:
         parts = [(_batch_of(each), each.low, each.high) for each in slices]
@@ -144,19 +153,16 @@ class QuicrRowFormat(RowFormat):
         count, media = batch.num_rows, batch.column("media")
         shared, positions = media.values.flatten(), run_of_each_row(media)
         numbers, flags = numbers_in(batch.column("number")), numbers_in(batch.column("flags"))
-        holes = mask_array(flags == HOLE)
-        nothing = pa.nulls(count, pa.int16())
+        of_flags = numeric_array(flags)
         columns = {
             "value": batch.column("value"),
             "url": shared[0].take(positions),
             "group_id": numeric_array(numbers >> ID_BITS),
             "object_id": numeric_array(numbers & MAX_ID),
             "flags": numeric_array(flags.astype(np.int16)),
-            "is_hole": holes,
-            "droppable": pc.if_else(holes, pa.nulls(count, pa.bool_()), mask_array(flags & 1 == 1)),
-            "drop_priority": pc.if_else(
-                holes, nothing, numeric_array((flags >> 1).astype(np.int16))
-            ),
+            "is_hole": mask_array(flags == HOLE),
+            "droppable": self._droppable.take(of_flags),
+            "drop_priority": self._priority.take(of_flags),
             "queue_delay_ms": batch.column("queueDelay"),
             "is_last_of_group": batch.column("lastOfGroup"),
             "partition": constant(partition, count),
@@ -194,4 +200,8 @@ def _delays(parts: Sequence[tuple[ObjectBatch, int, int]]) -> pa.Array:
     return array_of(values, pa.int64())
 
 
-ROWS = QuicrRowFormat()
+READINGS: dict[FlagReading, QuicrRowFormat] = {
+    reading: QuicrRowFormat(reading) for reading in get_args(FlagReading)
+}
+ROWS = READINGS["low"]
+"""As the document reads flags."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
 from aqueduct_core.intake.settings.service import Limits
 from aqueduct_core.primitives.settings import settings_of
+from aqueduct_core.quicr.media.drop_level import FlagReading
 from aqueduct_core.quicr.media.position import MAX_ID
 from aqueduct_core.quicr.urls import url_bytes
 from aqueduct_spark.options import values
@@ -31,11 +32,12 @@ LONGEST_URL = 1_024
 @dataclass(frozen=True, slots=True)
 class QuicrRead:
     """``urls`` are asked for at each endpoint that is dialled; or those that begin with ``prefix``
-    (None: URLs are named, or nobody is dialled)."""
+    (None: URLs are named, or nobody is dialled). ``reading``: what columns make of the flags."""
 
     urls: tuple[str, ...]
     prefix: str | None
     media: MediaIntake
+    reading: FlagReading = "low"
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> QuicrRead:
@@ -54,7 +56,7 @@ class QuicrRead:
                 )
         if len(urls) > MAX_URLS:
             raise bad_value("url", f"{len(urls)} URLs", f"at most {MAX_URLS} of them")
-        return cls(urls, prefix, MediaIntake.of_options(found))
+        return cls(urls, prefix, MediaIntake.of_options(found), found["flagsReading"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,19 @@ _MEDIA: tuple[OptionSpec, ...] = tuple(
     OptionSpec.of(each, READ | WRITE if each.name == "delivery" else READ)
     for each in settings_of(MediaIntake)
 )
+_READING = OptionSpec(
+    "flagsReading",
+    values.choice(*get_args(FlagReading)),
+    "low",
+    READ,
+    READ,
+    "Which flags droppable and drop_priority take for those of an object that may be dropped: low, "
+    "those with the lowest bit, as the document of QUICR has it; or high, those from 128 on, as "
+    "its prototype does.",
+    messages_only=True,
+    reason="flags go as they are in a row, and a write drops nothing: who drops is a relay, as "
+    "its --flags-reading says",
+)
 _POSTING: tuple[OptionSpec, ...] = (
     OptionSpec(
         "group",
@@ -192,7 +207,7 @@ QUICR_OPTIONS = OptionTable(
         map(
             _of_quicr,
             (
-                *behind("spool", SOURCE_SPECS, (*_ASKING, *_MEDIA)),
+                *behind("spool", SOURCE_SPECS, (*_ASKING, *_MEDIA, _READING)),
                 *limit_specs(Limits),
                 *READ_SPECS,
                 *_POSTING,

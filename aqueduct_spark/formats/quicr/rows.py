@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aqueduct_core.errors import ChannelEnded, DataLoss
-from aqueduct_core.intake.quicr.rows import CANCELLED, LOST, ROWS
+from aqueduct_core.intake.quicr.rows import CANCELLED, LOST, READINGS, ROWS
 from aqueduct_core.intake.storage.event_log import FINISHED, OPENED
 from aqueduct_core.intake.storage.rows import EVENT
 from aqueduct_core.spool.arrays import text_array, text_scalar
 from aqueduct_spark.formats.description import RowMapping
+from aqueduct_spark.formats.quicr.options import QuicrRead
 from aqueduct_spark.options.read_parts import RowOptions
 
 
@@ -25,7 +26,9 @@ class QuicrRows(RowMapping):
     def messages(
         self, batch: pa.RecordBatch, partition: int, first_offset: int, rows: RowOptions
     ) -> pa.RecordBatch:
-        return ROWS.expand(batch, partition, first_offset, False, False)
+        own: QuicrRead = rows.own
+        form = READINGS[own.reading]
+        return form.expand(batch, partition, first_offset, False, False)
 
     def events(self, batch: pa.RecordBatch, partition: int, first_offset: int) -> pa.RecordBatch:
         return ROWS.expand_events(batch, partition, first_offset)

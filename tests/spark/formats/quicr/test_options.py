@@ -36,11 +36,13 @@ def test_a_read_that_dials_says_what_it_asks_for() -> None:
             "holeTimeout": "500ms",
             "startGroup": "7",
             "startObject": "2",
+            "flagsReading": "high",
         },
         QUICR_OPTIONS,
     )
     own: QuicrRead = options.rows.own
     assert own.urls == ("cam/1", "a\\x2cb")
+    assert own.reading == "high"
     assert own.media == MediaIntake(
         delivery="datagram", order="arrival", hole_timeout=0.5, start_group=7, start_object=2
     )
@@ -97,6 +99,13 @@ def test_a_prefix_may_be_empty() -> None:
         ("write", WRITE | {"url": "a", "urlPerBatch": "true"}, "for a stream write"),
         ("write stream", WRITE | {"url": "a", "group": "3"}, "for a batch write"),
         ("write", WRITE | {"url": "a", "order": "media"}, "not for a batch write"),
+        (
+            "stream",
+            DIAL | {"url": "a", "flagsReading": "msb"},
+            "'flagsReading' is 'msb'.*low, high",
+        ),
+        ("batch", {"spool": "/s", "flagsReading": "low", "view": "events"}, "no meaning with view"),
+        ("write", WRITE | {"url": "a", "flagsReading": "high"}, "a write drops nothing"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(kind: str, given: dict[str, str], text: str) -> None:

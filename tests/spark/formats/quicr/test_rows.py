@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,21 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import ChannelEnded, DataLoss
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.rows import ROWS
 from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_spark.formats.quicr.format import QuicrFormat
+from aqueduct_spark.formats.quicr.options import QuicrRead
 from aqueduct_spark.formats.quicr.rows import QuicrRows
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.read.filters import RowFilter
 from tests.core.intake.quicr.test_rows import batch, part
+from tests.support.rules import rule
 
 MAPPING = QuicrRows()
+OWN = QuicrRead((), None, MediaIntake())
 
 
 def stored() -> pa.RecordBatch:
@@ -55,10 +60,30 @@ def test_urls_are_what_rows_are_selected_by() -> None:
 
 
 def test_holes_are_no_payloads_and_rows_say_where_they_stand() -> None:
-    rows = MAPPING.messages(stored(), 0, 0, RowOptions())
+    rows = MAPPING.messages(stored(), 0, 0, RowOptions(own=OWN))
     assert MAPPING.payloads(rows).column("value").to_pylist() == [b"a", b"c", b"d"]
     assert MAPPING.shown(rows.to_pylist()[3]) == "object (2, 6) of 'mic/1'"
     assert MAPPING.received_at(stored(), 1) == 1_000_000
+
+
+@rule("Q-35", "Q-37")
+@pytest.mark.parametrize(
+    ("reading", "droppable", "priority"),
+    [
+        ("low", [False, True, True, False, True], [0, 0, 1, 64, 64]),
+        ("high", [False, False, False, True, True], [0, 1, 3, 128, 129]),
+    ],
+)
+def test_a_query_says_how_flags_are_read(
+    reading: Any, droppable: list[bool], priority: list[int]
+) -> None:
+    media = [part(batch(b"x", flags=f), "u", Position(f, 0)) for f in (0, 1, 3, 0x80, 0x81)]
+    hole = part(batch(None), "u", Position(200, 0))
+    own = replace(OWN, reading=reading)
+    found = MAPPING.messages(ROWS.to_rows([*media, hole]), 0, 0, RowOptions(own=own))
+    assert found.column("droppable").to_pylist() == [*droppable, None]
+    assert found.column("drop_priority").to_pylist() == [*priority, None]
+    assert found.column("flags").to_pylist() == [0, 1, 3, 128, 129, 255]
 
 
 def test_what_a_query_fails_for() -> None:
