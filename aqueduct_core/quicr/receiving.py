@@ -16,6 +16,10 @@ from aqueduct_core.quicr.media.position import BEGIN, Position
 class MediaReceiver:
     """Ends when ``final`` is known, of a stream; behind it only datagrams may still come.
 
+    A hop of the prototype whose feed broke off names the final point behind the last object that
+    it has whole (Q30), though it has passed on parts of what follows: ``final`` then lies behind
+    all that came, so that who puts objects together finds what is missing.
+
     Args:
         datagram_id: as we have chosen it; None: it comes on the stream.
     """
@@ -27,6 +31,7 @@ class MediaReceiver:
         self.final: Position | None = None
         self._next: tuple[int, int, int] | None = None  # of a stream: group, object, offset
         self._highest: Position | None = None  # of datagrams
+        self._broke_off = False  # datagrams of what lies behind the final point may follow
 
     @property
     def whole(self) -> bool:
@@ -72,16 +77,21 @@ class MediaReceiver:
             self._next = expected
         return out
 
-    def in_datagram(self, fragment: Fragment) -> None:
-        """A fragment of a datagram, in any order.
+    def in_datagram(self, fragment: Fragment) -> bool:
+        """A fragment of a datagram, in any order; whether it is of the media. A part of an object
+        behind the final point is what a hop had passed on of it before its feed broke off.
 
         Raises:
-            ProtocolFault: it lies behind the final point.
+            ProtocolFault: a whole object lies behind the final point.
         """
         position = fragment.position
+        if self.final is not None and position >= self.final:
+            if self._broke_off or not fragment.last or fragment.offset:
+                return False
+            raise ProtocolFault(f"object {position} lies behind the final point {self.final}")
         if self._highest is None or position > self._highest:
             self._highest = position
-            self._check_final()
+        return True
 
     def start_point(self, start: Position) -> bool:
         """The peer names its first object (Q15); whether it was not known.
@@ -101,28 +111,26 @@ class MediaReceiver:
         """The peer names its final point (Q8, Q19).
 
         Raises:
-            ProtocolFault: there is one already, objects behind it have come, or, on a stream, it is
-                not where that stands.
+            ProtocolFault: there is one already, or, on a stream, it is not where that stands.
         """
         if self.final is not None:
             raise ProtocolFault(f"FIN {final} comes behind the final point {self.final}")
         if self.datagram_id is None:
             stands = self.stream_final
-            cut = self._next is not None and self._next[2]
-            if cut or final not in (stands, stands if self._next else BEGIN):
+            if final not in (stands, stands if self._next else BEGIN):
                 raise ProtocolFault(f"FIN {final} comes where the stream stands at {stands}")
+            if self._next is not None and self._next[2]:
+                final = stands.following
+        elif self._highest is not None and self._highest >= final:
+            self._broke_off = True
+            final = self._highest.following
         self.final = final
-        self._check_final()
 
     def _begin(self, fragment: Fragment) -> tuple[int, int, int]:
         if self.start is None and fragment.position != BEGIN:
             # a sender whose first objects are gone begins where it can
             self.start = fragment.position
         return *(self.start or BEGIN), 0
-
-    def _check_final(self) -> None:
-        if self.final is not None and self._highest is not None and self._highest >= self.final:
-            raise ProtocolFault(f"object {self._highest} lies behind the final point {self.final}")
 
 
 def _gap(fragment: Fragment, expected: tuple[int, int, int]) -> str:

@@ -218,7 +218,8 @@ class Receiving(Transaction):
                     self._emit(StartPoint(self.stream, message.start))
             elif isinstance(message, FinMessage):
                 receiver.finish(message.final)
-                self._emit(FinalPoint(self.stream, message.final))
+                assert receiver.final is not None
+                self._emit(FinalPoint(self.stream, receiver.final))
             else:
                 raise self._refuse(message, "only START_POINT, FRAGMENT and FIN may come")
         self._on_stream(receiver, fragments, size)
@@ -226,10 +227,8 @@ class Receiving(Transaction):
     def on_datagram(self, fragment: Fragment) -> None:
         """Raises: ProtocolFault: it lies behind the final point."""
         assert self.receiver is not None
-        if not self.over:
-            self.receiver.in_datagram(fragment)
-            if not fragment.is_void:
-                self._arrived.append(fragment)
+        if not self.over and self.receiver.in_datagram(fragment) and not fragment.is_void:
+            self._arrived.append(fragment)
 
     def flush(self) -> None:
         """Tell what came in datagrams."""

@@ -100,7 +100,7 @@ def _message(body: Buffer, size: int) -> ControlMessage:
         case 2:
             message = RequestMessage(_url(body), _id(body))
         case 3:
-            message = FinMessage(Position(_id(body), _id(body)))
+            message = FinMessage(Position(_id(body), _at_most(body.pull_uint_var(), MAX_ID + 1)))
         case 5:
             group, object, value = _id(body), _id(body), body.pull_uint_var()
             flags = body.pull_uint8()

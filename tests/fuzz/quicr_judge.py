@@ -95,15 +95,18 @@ class QuicrJudge:
 
     def finish(self, unconsumed: dict[int, int]) -> None:
         """Every byte that came was credited, waits for the end of its message, or is the
-        application's."""
+        application's; those of the last two kinds may be credited in advance."""
         if self.closed:
             return
         engine = self.engine
         waiting = {stream: each.pending for stream, each in engine._opening.items()}
         waiting |= {stream: each.reader.pending for stream, each in engine._transactions.items()}
         assert engine._pending == sum(waiting.values())
+        credits = engine._context.credit._streams
         for stream, received in self._received.items():
             known = self._credited[stream] + waiting.get(stream, 0) + unconsumed.get(stream, 0)
+            if stream in credits:
+                known -= credits[stream].advanced  # of what waits, or is to be consumed
             assert known == received, f"stream {stream}: {received} bytes came, {known} are known"
 
     # actions

@@ -167,13 +167,11 @@ class RelayWorld:
         for position, object in whole.items():
             if truth.get(position) != object:
                 raise BrokenMedia(f"{who}: object {position} is not what was published")
-        away = any(cut.away > 5.0 for cut in drawn.cuts)
         ended = received.ended
         if ended is None:
-            # who comes when it has gone waits for another one, and so does a relay that was away
-            # until its upstream had forgotten it
+            # who comes when it has gone waits for another one
             first = min(post.begins for post in drawn.posts if post.url == read.plan.url)
-            if (received.objects and not away) or (drawn.calm and read.plan.begins < first):
+            if received.objects or (drawn.calm and read.plan.begins < first):
                 raise BrokenMedia(f"{who}: not at its end, with {len(received.objects)} objects")
             return 0, 0
         if ended.reason is EndReason.CANCELLED and not drawn.calm:
@@ -182,11 +180,7 @@ class RelayWorld:
             raise BrokenMedia(f"{who}: {ended}")
         start = received.start or (0, 0)
         missing = [p for p in truth if p >= start and not _told(p, received)]
-        broke_off = away or any(
-            p.breaks_at is not None for p in drawn.posts if p.url == read.plan.url
-        )
-        assert received.final is not None
-        if [position for position in missing if not broke_off or position < received.final]:
+        if missing:
             raise BrokenMedia(f"{who}: {missing[:5]} are missing, and nobody said so")
         if drawn.calm and (holes or received.start is not None or set(whole) != set(truth)):
             raise BrokenMedia(f"{who}: holes {sorted(holes)[:5]}, start {received.start}")
@@ -207,15 +201,18 @@ class RelayWorld:
 
 def _told(position: Position, received: Received) -> bool:
     """Whether a reader has an object, or a hole for it. A hole that is the last of its group stands
-    for all behind it, too: the hop that dropped it need not know how many there were (Q36); but the
-    final point says that of the last group."""
+    for all behind it, too: the hop that dropped it need not know how many there were (Q36). Before
+    the final point of a media that broke off it stands for all that would have followed (Q30)."""
     if position in received.objects:
         return True
     assert received.final is not None
-    last = max((p for p in received.objects if p.group == position.group), default=position)
-    if last >= position or position.group >= received.final.group:
-        return False
-    return received.objects[last] == (HOLE, b"")
+    if position >= received.final:
+        last = max(received.objects, default=position)
+    else:
+        last = max((p for p in received.objects if p.group == position.group), default=position)
+        if position.group == received.final.group:
+            return False
+    return last < position and received.objects[last] == (HOLE, b"")
 
 
 def run_relay_seed(seed: int) -> Run:

@@ -107,7 +107,7 @@ class Publisher:
         self._check()
 
     def cancel(self) -> None:
-        """Send nothing more of it. On a stream its end looks like that of the media."""
+        """Send nothing more of it, and name no final point."""
         engine, now = self._connection.engine, self._connection.driver.now()
         engine.cancel(self._stream, now)
         self._connection.kick()

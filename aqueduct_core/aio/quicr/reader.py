@@ -39,6 +39,8 @@ class MediaReader:
         gaps: stretches of objects that do not come, told before the object behind them is given.
         conflicts: objects that came in two forms.
         final: behind the last object, once that is known.
+        sure: the sender has named ``final``; else its stream has just ended there, as that of a
+            sender does who gave up: there may have been more.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class MediaReader:
         self.gaps: list[Gap] = []
         self.conflicts: list[Conflict] = []
         self.final: Position | None = None
+        self.sure = True
         self._connection = connection
         self._stream = stream
         self._url = url
@@ -127,8 +130,8 @@ class MediaReader:
                     self._give_credit()
             case StartPoint(_, start):
                 reception.start_at(start, now)
-            case FinalPoint(_, final):
-                self.final = final
+            case FinalPoint(_, final, sure):
+                self.final, self.sure = final, sure
                 reception.finish(final, now)
             case TransactionEnded(_, EndReason.CANCELLED, by_peer=True):
                 self._end(

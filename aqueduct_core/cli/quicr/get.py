@@ -163,9 +163,16 @@ class _Shown:
     def end(self, reader: MediaReader) -> None:
         final = reader.final
         if self._json:
-            self._line(type="end", final=final, objects=self.objects, holes=self._holes)
+            self._line(
+                type="end",
+                final=final,
+                sure=reader.sure,
+                objects=self.objects,
+                holes=self._holes,
+            )
         else:
-            self._note(f"end at {final}: {self.objects} objects, {self._holes} of them dropped")
+            where = f"{final}" if reader.sure else f"{final}, of which the server said nothing"
+            self._note(f"end at {where}: {self.objects} objects, {self._holes} of them dropped")
 
     def _gap(self, gap: Gap) -> None:
         self.missing |= gap.reason is not GapReason.START

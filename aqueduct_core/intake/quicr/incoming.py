@@ -242,13 +242,9 @@ class IncomingMedia:
             if following is not None and following.group == each.group:
                 last.append(False if following.object > each.object else None)
                 continue
-            next_group = (
-                following is not None
-                and self._ordered
-                and behind not in self._gaps
-                and each.payload is not None
-            )
-            last.append(True if next_group or self.final == behind else None)
+            next_group = following is not None and self._ordered and behind not in self._gaps
+            known = each.payload is not None and (next_group or self.final == behind)
+            last.append(True if known else None)
         return last
 
     def _batch(

@@ -9,7 +9,7 @@ from typing import Protocol
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cached_object import CachedObject, CachedPiece
 from aqueduct_core.quicr.media.fragment import Fragment, hole
-from aqueduct_core.quicr.media.position import BEGIN, Position, PositionRange
+from aqueduct_core.quicr.media.position import BEGIN, MAX_ID, Position, PositionRange
 from aqueduct_core.quicr.media.progress import MediaProgress
 
 MOST_SIZES = 1 << 16
@@ -136,8 +136,15 @@ class MediaCache:
 
     def cut_short(self, now: float) -> None:
         """Nothing comes any more (Q30): what is missing up to the newest object is given up, that
-        one too if it is not whole, and the final point lies behind."""
-        self.finish(BEGIN, now)
+        one too if it is not whole, and the final point lies behind. Where its sender has not told
+        that point, a hole is the last of it, as there may have been more."""
+        newest = self._highest
+        end = BEGIN
+        if self.final is None and newest is not None and newest in self._progress:
+            object = self._objects.get(newest)
+            if (object is None or not object.is_hole) and newest.object < MAX_ID:
+                end = newest.following.following
+        self.finish(end, now)
         assert self.final is not None
         self._fill(self.final, now)
 

@@ -21,8 +21,9 @@ class RelayConfig:
         lifetime: how long an object stays in the cache (Q29).
         linger: how long a media stays after all was sent to its last reader (Q29).
         repost_wait: how long readers wait for somebody to post on, where a post broke off (Q29),
-            and for what is missing when its final point is known; then the media ends with what
-            came of it (Q30).
+            for anything of a media from an upstream that was lost and is asked again, and for what
+            is missing when its final point is known; then the media ends with what came of it
+            (Q30), and a hole where that point is not known.
         max_media: URLs that are posted or asked for at once. Each costs a few kilobytes, and up to
             a third of a megabyte where its sender scatters objects. For one more, the oldest gives
             way that nobody posts or reads now; where there is none, it is refused.

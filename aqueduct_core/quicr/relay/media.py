@@ -5,6 +5,7 @@
 | is read by somebody | as long as that |
 | is posted, and not at its end | as long as that |
 | was posted, and broke off | until somebody posts on, or `repost_wait` is over, which is its end |
+| comes from an upstream that is asked again | until that has more, or nothing for `repost_wait` |
 | has its final point, but not all before it | until that comes, or nothing for `repost_wait` |
 | is at its end, and its last reader had all | `linger` after that |
 | is at its end, and had no reader, or lost its last one | as long as something of it is kept |
@@ -117,7 +118,7 @@ class RelayedMedia:
         """It is brought by this transfer, too."""
         feed = self.feeds[key] = MediaFeed(self, key, upstream)
         self.posted = self.posted or not upstream
-        self._broke_off_at = None
+        self._broke_off_at = now if upstream and self.cache.begun else None
         self._came_at = now
         return feed
 
@@ -129,7 +130,7 @@ class RelayedMedia:
     def take(self, fragments: list[Fragment], now: float) -> None:
         """What a feed has brought."""
         add = self.cache.add
-        self._came_at = now
+        self._came(now)
         for fragment in fragments:
             if add(fragment, now):
                 self._bytes += len(fragment.data)
@@ -138,17 +139,23 @@ class RelayedMedia:
 
     def start_at(self, feed: MediaFeed, start: Position, now: float) -> None:
         """A feed has nothing before ``start``. Another one may."""
+        self._came(now)
         if len(self.feeds) == 1 or not self.cache.begun:
             self.cache.start_at(start, now)
 
-    def finish(self, feed: MediaFeed, final: Position, now: float) -> None:
-        """A feed ends there."""
+    def finish(self, feed: MediaFeed, final: Position, now: float, *, sure: bool = True) -> None:
+        """A feed ends there; not ``sure``: it has just ended, and there may have been more."""
+        self._broke_off_at = None
         feed.final = final
+        if not sure:
+            self.cache.cut_short(now)
         self.cache.finish(final, now)
 
     def feed_ended(self, feed: MediaFeed, now: float) -> None:
         """Nothing more comes from it. A post that has brought nothing is as good as none."""
         del self.feeds[feed.key]
+        if feed.upstream and not self.posted:
+            self._broke_off_at = None
         if self.feeds or feed.upstream or self.cache.complete:
             return
         self._left_at = now
@@ -171,6 +178,11 @@ class RelayedMedia:
         delivery.sent_out = self._had_all = True
         self._left_at = now
 
+    def _came(self, now: float) -> None:
+        """A feed has brought something, so there is somebody who has the media."""
+        self._came_at = now
+        self._broke_off_at = None
+
     @property
     def waits(self) -> bool:
         """Nobody here posts it, and nothing has come of it."""
@@ -192,8 +204,9 @@ class RelayedMedia:
         return not self.read and not self._fed
 
     def cut_at(self, config: RelayConfig) -> float | None:
-        """When it ends with what came of it: nobody has posted on, or what is missing before its
-        final point does not come, as a sender may have sent it in vain."""
+        """When it ends with what came of it: nobody has posted on, the upstream, asked again, does
+        not know it any more, or what is missing before its final point does not come, as a sender
+        may have sent it in vain."""
         cache = self.cache
         if cache.complete:
             return None
@@ -209,7 +222,7 @@ class RelayedMedia:
         if self.read or self.pinned:
             return None
         if not cache.complete:
-            waits = self._fed or self._broke_off_at is not None
+            waits = self._fed or (self.posted and self._broke_off_at is not None)
             return None if waits else self._left_at + config.linger
         if self.upstream_waits and not cache.empty:
             return None

@@ -153,10 +153,12 @@ class Relay:
                 feed = self._feed(engine, stream)
                 if feed is not None:
                     feed.media.start_at(feed, start, now)
-            case FinalPoint(stream, final, _):
+            case FinalPoint(stream, final, sure):
                 feed = self._feed(engine, stream)
-                if feed is not None:
-                    feed.media.finish(feed, final, now)
+                if feed is not None and not sure and not feed.upstream:
+                    self._cancel(feed.key, now)  # it broke off
+                elif feed is not None:
+                    feed.media.finish(feed, final, now, sure=sure)
                     self._touch(feed.media)
             case PostAccepted(stream, datagram):
                 delivery = self._delivery(engine, stream)
@@ -317,6 +319,7 @@ class Relay:
         cut_at = media.cut_at(self.config)
         if cut_at is not None and cut_at <= now:
             media.cache.cut_short(now)
+            self._drop(Aim(Purpose.REQUEST, media.url), now)
             cut_at = None
         if media.cache.complete:
             self._confirm(media, now)
@@ -339,12 +342,11 @@ class Relay:
             if feed.final is None or feed.confirmed:
                 continue
             feed.confirmed = True
-            engine, stream = feed.key
             if feed.final <= media.cache.final:
-                engine.confirm(stream, now)
+                feed.key.engine.confirm(feed.key.stream, now)
+                self._kicks[feed.key.engine] = None
             else:
-                engine.cancel(stream, now)
-            self._kicks[engine] = None
+                self._cancel(feed.key, now)
 
     def _discard(self, media: RelayedMedia, now: float) -> None:
         del self._media[media.url]
@@ -405,6 +407,9 @@ class Relay:
 
     def _refuse(self, key: TransactionKey, now: float) -> None:
         self.refused += 1
+        self._cancel(key, now)
+
+    def _cancel(self, key: TransactionKey, now: float) -> None:
         key.engine.cancel(key.stream, now)
         self._kicks[key.engine] = None
 
@@ -415,8 +420,7 @@ class Relay:
         stream = self._upstream.drop(aim)
         engine = self._upstream.engine
         if stream is not None and engine is not None:
-            engine.cancel(stream, now)
-            self._kicks[engine] = None
+            self._cancel(TransactionKey(engine, stream), now)
 
     def _assign(self, key: TransactionKey, role: _Role) -> None:
         self._roles.setdefault(key.engine, {})[key.stream] = role
@@ -428,12 +432,8 @@ class Relay:
     def _waiting(self, engine: QuicrEngine) -> bool:
         """A connection has as many requests of which nothing has come as it may have."""
         roles = self._roles.get(engine, {})
-        if len(roles) < self.config.max_waiting:
-            return False
-        waiting = sum(
-            isinstance(role, MediaDelivery) and role.media.waits for role in roles.values()
-        )
-        return waiting >= self.config.max_waiting
+        waits = (isinstance(role, MediaDelivery) and role.media.waits for role in roles.values())
+        return len(roles) >= self.config.max_waiting and sum(waits) >= self.config.max_waiting
 
     def _touch(self, media: RelayedMedia) -> None:
         self._touched[media] = None

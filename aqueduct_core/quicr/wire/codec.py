@@ -257,7 +257,8 @@ def _request_datagram(fields: _Fields, max_url: int) -> ControlMessage:
 
 
 def _fin(fields: _Fields, max_url: int) -> ControlMessage:
-    return FinMessage(fields.position())
+    # behind the last object of a group, which may have the highest number
+    return FinMessage(Position(fields.number("group", MAX_ID), fields.number("object", MAX_ID + 1)))
 
 
 def _post(fields: _Fields, max_url: int) -> ControlMessage:

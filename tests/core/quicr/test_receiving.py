@@ -99,8 +99,8 @@ def test_the_final_point_of_a_stream_is_where_it_stands() -> None:
         ProtocolFault, match=r"FIN \(0, 3\) comes where the stream stands at \(0, 1\)"
     ):
         stream(piece(0, 0)).finish(Position(0, 3))
-    with pytest.raises(ProtocolFault, match="comes where the stream stands"):
-        stream(piece(0, 0, 0, 2, False)).finish(Position(0, 0))
+    with pytest.raises(ProtocolFault, match=r"FIN \(0, 1\) comes where the stream stands"):
+        stream(piece(0, 0, 0, 2, False)).finish(Position(0, 1))
     empty = MediaReceiver(None)
     empty.finish(Position(0, 0))
     assert empty.final == (0, 0)
@@ -109,17 +109,27 @@ def test_the_final_point_of_a_stream_is_where_it_stands() -> None:
 @rule("Q-9")
 def test_no_datagram_lies_behind_the_final_point() -> None:
     receiver = MediaReceiver(7)
-    receiver.in_datagram(piece(2, 3))
-    receiver.in_datagram(piece(1, 9))
-    with pytest.raises(
-        ProtocolFault, match=r"object \(2, 3\) lies behind the final point \(2, 3\)"
-    ):
-        receiver.finish(Position(2, 3))
-    receiver = MediaReceiver(7)
     receiver.finish(Position(2, 3))
-    receiver.in_datagram(piece(2, 2))
+    assert receiver.in_datagram(piece(2, 2))
+    assert not receiver.in_datagram(piece(2, 3, last=False))  # of a feed that broke off
+    assert not receiver.in_datagram(piece(2, 3, 2))
     with pytest.raises(ProtocolFault, match=r"object \(2, 3\) lies behind"):
         receiver.in_datagram(piece(2, 3))
+
+
+@rule("Q-30")
+def test_a_final_point_before_what_was_passed_on_lies_behind_it() -> None:
+    """As the prototype names it where its feed broke off."""
+    receiver = stream(piece(0, 0), piece(0, 1, 0, 2, False))
+    receiver.finish(Position(0, 1))
+    assert receiver.final == (0, 2)
+    receiver = MediaReceiver(7)
+    for each in (piece(2, 3), piece(2, 1), piece(1, 9)):
+        assert receiver.in_datagram(each)
+    receiver.finish(Position(2, 2))
+    assert receiver.final == (2, 4)
+    assert receiver.in_datagram(piece(2, 2, 2))
+    assert not receiver.in_datagram(piece(2, 4))
 
 
 @rule("Q-30")

@@ -30,6 +30,7 @@ from aqueduct_core.quicr.events import (
 )
 from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import Position
+from aqueduct_core.quicr.media.reception import Reception
 from tests.core.quicr.ends import media, queue_of
 from tests.core.quicr.raw import Raw, message, url
 from tests.support.rules import rule
@@ -254,6 +255,43 @@ def test_a_stream_that_ends_without_fin() -> None:
     ]
     raw.engine.confirm(0, 0)
     assert raw.turn() == [TransactionEnded(0, EndReason.COMPLETE)]
+
+
+BROKE_OFF = {
+    # (0, 0) whole, (0, 1) begun; of datagrams (0, 2) whole, too, and one more of it behind FIN
+    "stream": [message("050000010001aa"), message("050001000001bb")],
+    "datagrams": ["00000001000000aa", "000001000000bb", "000002010000cc"],
+}
+
+
+@rule("Q-30")
+@pytest.mark.parametrize("mode", BROKE_OFF)
+def test_the_prototype_ends_what_broke_off_before_parts_that_it_has_passed_on(mode: str) -> None:
+    """Its final point lies behind the last object that it has whole. What has come behind that is
+    missing then, and told; the connection goes on."""
+    raw = Raw(client=True)
+    datagram = mode == "datagrams"
+    request(raw, datagram=datagram)
+    reception = Reception()
+    comes = raw.datagram if datagram else lambda text: raw.stream(0, text)
+    for text in BROKE_OFF[mode]:
+        for event in comes(text):
+            reception.handle(event.fragments, 0.0)
+    final = Position(0, 3 if datagram else 2)
+    assert raw.stream(0, message("030001"), end=not datagram) == [FinalPoint(0, final)]
+    reception.finish(final, 0.0)
+    if datagram:
+        assert raw.datagram("000005000000dd") == []
+    reception.tick(1.0)
+    assert [each.position for each in reception.take()] == [(0, 0), *([(0, 2)] * datagram)]
+    assert [gap.missing for gap in reception.gaps()] == [((0, 1), (0, 2))]
+    assert reception.complete
+    raw.engine.confirm(0, 0)
+    raw.turn()
+    if datagram:
+        raw.stream(0, "", end=True)
+    assert raw.events[-1] == TransactionEnded(0, EndReason.COMPLETE)
+    assert raw.closed is None
 
 
 @pytest.mark.parametrize("text", ["", message("050000000001aa")], ids=["empty", "cut"])

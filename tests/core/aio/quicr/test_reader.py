@@ -70,6 +70,25 @@ async def test_a_reader_that_leaves_is_forgotten_by_the_server() -> None:
 
 
 @in_loop
+@rule("Q-8", "Q-30")
+async def test_an_end_that_nobody_named_is_told() -> None:
+    """Of a server that ends the stream of a media behind a whole object, and says no more."""
+    async with net() as net_:
+        server = await net_.origin()
+        client = await net_.client()
+        async with client.publish("a") as publisher, client.request("a") as reader:
+            await publisher.send(b"x")
+            assert (await anext(reader)).payload == b"x"
+            assert reader.sure
+            for engine, driver in server._drivers.items():
+                engine.cancel(reader._stream, driver.now())
+                driver.kick()
+            with pytest.raises(StopAsyncIteration):
+                await anext(reader)
+            assert (reader.final, reader.sure) == ((0, 1), False)
+
+
+@in_loop
 async def test_a_program_that_does_not_read_has_the_stream_wait() -> None:
     async with net() as net_:
         server = await net_.origin()

@@ -185,6 +185,10 @@ def test_what_is_cut_short_ends_behind_the_newest_object_and_has_holes() -> None
     assert read(arrival) == ["(0, 1)", "(0, 3)"]
     assert read(MediaOrderReader(cache, 0.0)) == ["0/0", "(0, 1)", "0/2", "(0, 3)"]
     assert not arrival.cut_off
+    whole = cache_of((0, 0), (1, 0), (1, 1), previous={1: 1})
+    whole.cut_short(1.0)
+    assert whole.final == (1, 3)
+    assert both(whole) == (["0/0", "1/0", "1/1", "(1, 2)"],) * 2
     late = cache_of((0, 0))
     late.add(Fragment(0, 1, 0, b"part of ", False), 0.0)
     reader = MediaOrderReader(late, 0.0)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.quicr.faults import MediaError
+from aqueduct_core.quicr.media.cache import MediaCache
+from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT, Fragment
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import MAX_ID, Position
 from aqueduct_core.quicr.media.source import NextFragment
+from aqueduct_core.quicr.wire.codec import MessageReader, encode
+from aqueduct_core.quicr.wire.messages import FinMessage
 from tests.support.rules import rule
 
 
@@ -86,3 +90,20 @@ def test_numbers_of_objects_are_bounded() -> None:
     with pytest.raises(MediaError, match=f"groups and objects go to {MAX_ID}"):
         put(queue, (0, MAX_ID + 1))
     put(queue, (1, 0))
+
+
+@rule("Q-19")
+def test_a_group_may_have_an_object_of_the_highest_number() -> None:
+    """Its final point is one more; a relay that ends it has no room for a hole behind it."""
+    queue = ObjectQueue(Position(0, MAX_ID))
+    put(queue, (0, MAX_ID))
+    queue.finish()
+    assert queue.final is not None
+    read = MessageReader(max_url=10, max_object=10)
+    read.feed(encode(FinMessage(queue.final)))
+    assert read.read() == [FinMessage(Position(0, MAX_ID + 1))]
+    cache = MediaCache(CacheMemory())
+    cache.add(Fragment(0, MAX_ID, 0, b"last", True), 0.0)
+    cache.start_at(Position(0, MAX_ID), 0.0)
+    cache.cut_short(0.0)
+    assert (cache.final, cache.complete) == (queue.final, True)

@@ -255,6 +255,62 @@ def test_what_the_upstream_has_lost_meanwhile_is_told_as_holes() -> None:
     assert all(received.objects[p] == objects[p] for p in objects if p not in holes)
 
 
+@rule("Q-30")
+@pytest.mark.parametrize("datagram", [False, True])
+def test_what_the_upstream_has_forgotten_meanwhile_ends_with_a_hole(datagram: bool) -> None:
+    """The publisher was at its end while the relay was away, and all who read at the origin had
+    it: nobody answers any more. So the readers of the relay, and of one behind it, wait for half
+    a minute, and then have what came, and a hole for what did not."""
+    network = MemoryNetwork()
+    config = RelayConfig(upstream_datagram=datagram)
+    origin = Station(network)
+    relay = Station(network, config, upstream=origin)
+    last = Station(network, config, upstream=relay, number=1)
+    publisher, near, far = origin.client(), relay.client(), last.client()
+    gets = near.get(b"a", datagram=not datagram), far.get(b"a", datagram=datagram)
+    begun = {p: o for p, o in MEDIA.items() if p < (1, 2)}
+    post = publisher.post(b"a", begun, finished=False)
+    network.run_for(1.0)
+    relay.reachable = False
+    relay.cut()
+    for position, (flags, payload) in MEDIA.items():
+        if position not in begun:
+            publisher.append(post, position, payload, flags)
+    publisher.finish(post)
+    other = origin.client()
+    whole = other.get(b"a")
+    network.run_until(lambda: other.over(whole) and publisher.over(post))
+    network.run_for(60.0)
+    assert origin.relay.counts() == []
+    assert not near.over(gets[0])
+    relay.reachable = True
+    network.run_until(lambda: near.over(gets[0]) and far.over(gets[1]))
+    for reader, get in zip((near, far), gets, strict=True):
+        same(reader, get, begun | {Position(1, 2): (0xFF, b"")})
+    network.run_for(300.0)
+    for station in (origin, relay, last):
+        assert station.relay.counts() == []
+
+
+@pytest.mark.parametrize("datagram", [False, True])
+def test_a_media_that_rests_is_not_taken_for_one_that_was_forgotten(datagram: bool) -> None:
+    """What comes again, though it is here, says that the upstream has it."""
+    chain = Chain(config=RelayConfig(upstream_datagram=datagram))
+    publisher, reader = chain.origin.client(), chain.exit.client()
+    get = reader.get(b"a")
+    begun = {p: o for p, o in MEDIA.items() if p < (1, 2)}
+    post = publisher.post(b"a", begun, finished=False)
+    chain.network.run_for(1.0)
+    chain.exit.cut()
+    chain.network.run_for(100.0)
+    for position, (flags, payload) in MEDIA.items():
+        if position not in begun:
+            publisher.append(post, position, payload, flags)
+    publisher.finish(post)
+    chain.run_until_over(reader, get)
+    same(reader, get, MEDIA)
+
+
 def test_an_origin_that_begins_anew_gets_posts_again() -> None:
     """It has lost everything; the relay that has the media posts it once more."""
     network = MemoryNetwork()

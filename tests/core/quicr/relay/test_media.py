@@ -80,15 +80,25 @@ def test_a_post_that_brought_nothing_is_as_good_as_none() -> None:
     assert (case.cut, case.until, case.media.posted) == (None, 15.0, False)
 
 
-def test_what_is_lost_of_an_upstream_is_no_end() -> None:
+@rule("Q-30")
+def test_what_is_lost_of_an_upstream_is_no_end_but_not_to_know_it_any_more_is() -> None:
     case = Case()
     reader = case.reader()
     feed = case.feed(upstream=True)
+    assert case.cut is None  # nobody need have it yet
     case.come()
     case.media.feed_ended(feed, 5.0)
     assert (case.cut, case.until) == (None, None)
-    case.media.delivery_ended(reader, 6.0, lost=False)
-    assert case.until == 16.0
+    again = case.feed(upstream=True, now=50.0)
+    assert case.cut == 80.0
+    case.media.feed_ended(again, 60.0)
+    assert case.cut is None
+    case.feed(upstream=True, now=70.0)
+    assert case.cut == 100.0
+    case.media.delivery_ended(reader, 75.0, lost=False)
+    assert case.until == 85.0
+    case.come(now=76.0)  # though it is here already
+    assert case.cut is None
 
 
 @rule("Q-9")

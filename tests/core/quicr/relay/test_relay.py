@@ -164,7 +164,7 @@ def test_a_url_that_was_only_asked_for_is_forgotten() -> None:
 
 @rule("Q-29", "Q-30")
 def test_readers_wait_for_a_repost_and_then_have_what_came() -> None:
-    """Thirty seconds; an object that never came whole is a hole."""
+    """Thirty seconds; then a hole stands for what would have followed."""
     station = origin()
     publisher, reader = station.client(), station.client()
     get = reader.get(b"a", datagram=True)
@@ -175,8 +175,34 @@ def test_readers_wait_for_a_repost_and_then_have_what_came() -> None:
     assert not reader.told(FinalPoint)
     assert len(reader.got(get).objects) == 3
     station.network.run_until(lambda: reader.over(get), limit=5.0)
-    assert reader.got(get).final == (0, 3)
+    assert reader.got(get).final == (0, 4)
+    assert reader.got(get).objects.pop(Position(0, 3)) == (0xFF, b"")
+    assert payloads(reader.got(get).objects) == payloads(media(3))
     assert post == 0
+
+
+@rule("Q-6", "Q-21", "Q-30")
+@pytest.mark.parametrize("datagram", [False, True])
+def test_a_post_that_its_publisher_cancels_is_no_end(datagram: bool) -> None:
+    """Its stream ends without a final point, maybe behind a whole object: readers wait whether
+    somebody posts on. If not, a hole says that there may have been more."""
+    station = origin()
+    publisher, second, reader = (station.client() for _ in range(3))
+    get, lost = reader.get(b"a", datagram=not datagram), reader.get(b"b", datagram=datagram)
+    begun = {p: o for p, o in MEDIA.items() if p < (1, 2)}
+    for url in (b"a", b"b"):
+        post = publisher.post(url, begun, datagram=datagram, finished=False)
+        station.network.run_for(1.0)
+        publisher.cancel(post)
+        station.network.run_for(1.0)
+        assert publisher.of(post).ended == TransactionEnded(post, EndReason.CANCELLED)
+    again = second.post(b"a", MEDIA, datagram=datagram)
+    station.network.run_until(lambda: reader.over(get) and second.over(again))
+    assert reader.got(get).payloads == payloads(MEDIA)
+    assert not reader.over(lost)
+    station.network.run_until(lambda: reader.over(lost))
+    assert reader.got(lost).objects.pop(Position(1, 2)) == (0xFF, b"")
+    assert reader.got(lost).payloads == payloads(begun)
 
 
 def test_a_reader_in_the_middle_of_what_never_comes_whole_is_cut_off() -> None:

@@ -44,7 +44,7 @@ FRAGMENTS = st.builds(
 )
 CONTROL_MESSAGES = (
     st.builds(RequestMessage, URLS, st.none() | NUMBERS)
-    | st.builds(FinMessage, POSITIONS)
+    | st.builds(FinMessage, POSITIONS | st.builds(Position, NUMBERS, st.just(MAX_ID + 1)))
     | FRAGMENTS
     | st.builds(PostMessage, URLS, st.booleans())
     | st.builds(AcceptMessage, st.none() | NUMBERS)
