@@ -31,6 +31,13 @@ def test_the_size_of_a_group_gets_through_behind_its_hole(seed: int) -> None:
     assert run_relay_seed(seed).holes
 
 
+@rule("Q-30")
+@pytest.mark.parametrize("seed", [9142, 15245])
+def test_a_relay_that_was_away_until_all_was_forgotten_ends_what_it_has(seed: int) -> None:
+    """Seeds that once failed: nothing else happened there after it had asked again."""
+    assert run_relay_seed(seed).holes
+
+
 @rule("Q-36")
 def test_a_hole_at_the_end_of_a_group_stands_for_all_that_was_behind_it() -> None:
     """A seed that once failed: a post that began anew behind what had gone, at an origin that had

@@ -238,11 +238,9 @@ class Relay:
     def _told(self, url: bytes, now: float) -> None:
         """The upstream has a URL."""
         self._notify(self._subscriptions.add_remote(url), url, now)
-        if self.config.eager and url not in self._media:
-            media = self._media_of(url, now)
-            if media is not None:
-                media.pinned = True
-                self._need_feed(media)
+        if self.config.eager and url not in self._media and (media := self._media_of(url, now)):
+            media.pinned = True
+            self._need_feed(media)
 
     def _ended(self, key: TransactionKey, reason: EndReason, by_peer: bool, now: float) -> None:
         role = self._roles.get(key.engine, {}).pop(key.stream, None)
@@ -299,7 +297,7 @@ class Relay:
                 self._wake(media, now)
             for media in touched:
                 self._settle_one(media, now)
-        self._open_upstream(now)
+            self._open_upstream(now)
 
     def _wake(self, media: RelayedMedia, now: float) -> None:
         media.cache.changed = False
@@ -379,6 +377,7 @@ class Relay:
             if aim.purpose is Purpose.REQUEST:
                 key = TransactionKey(engine, engine.request(aim.name, datagram=datagram, now=now))
                 self._assign(key, media.feed(key, upstream=True, now=now))
+                self._touch(media)
             else:
                 reader = PostReader(media.cache)
                 stream = engine.post(aim.name, reader, datagram=datagram, now=now)
