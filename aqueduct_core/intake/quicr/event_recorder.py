@@ -100,11 +100,15 @@ class MediaEvents:
     def finished(
         self, source: UrlSource, tally: ChannelTally, holes: int, final: Position, sure: bool
     ) -> None:
-        """Everything up to the final point is stored, or was told of; confirms it."""
+        """Everything up to the final point is stored, or was told of; confirms it. Where its sender
+        has named that point, what it posts later under the same URL may begin anywhere behind."""
         reason = None if sure else "its stream ended without a final point, behind a whole object"
         last = final.number - 1 if final > BEGIN else None
         event = self._event(FINISHED, source, reason=reason, counts={HOLES: holes}, last=last)
-        self._groups.record(PendingEvent(self._listener, event, tally, True, source=source))
+        boundary = final.number if sure else 0
+        self._groups.record(
+            PendingEvent(self._listener, event, tally, True, source=source, boundary=boundary)
+        )
 
     def cancelled(self, source: UrlSource, tally: ChannelTally, holes: int, reason: str) -> None:
         """The transaction ended before its final point."""

@@ -3,7 +3,8 @@
 Rows of a URL are marked as stored by the number of their position. With ``order=media`` that is
 one range: up to the last object everything is a row, or was told of as gone. So what comes again,
 as all of it does on each new connection, is known; and so is what is missing between what is stored
-and where the media begins this time.
+and where the media begins this time. Behind a final point nothing is missing: a later post under
+the URL is a range of its own, unless it begins with the next group.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class IncomingMedia:
         stream: its number on the connection.
         datagram: it comes in datagrams.
         known: the numbers of its URL that are stored, or were told of as missing.
+        ended: the numbers at which a sender has ended it, behind all of it.
         max_object: bytes of an object.
     """
 
@@ -69,12 +71,14 @@ class IncomingMedia:
         datagram: bool,
         settings: MediaIntake,
         known: Callable[[], RangeSet],
+        ended: RangeSet,
         max_object: int,
     ) -> None:
         self.datagram = datagram
         self.final: Position | None = None
         self._stream = stream
         self._known = known
+        self._ended = ended
         self._wanted = settings.start.number
         self._ordered = settings.order == "media"
         self._reception = Reception(
@@ -84,6 +88,7 @@ class IncomingMedia:
         )
         stored = known()
         self._stored_to = stored.lowest_missing(stored.first) if stored else None
+        self._covered_from = 0
         self.start: Position | None = None
         """Where it begins, once that is known."""
         self._judged = False
@@ -148,7 +153,7 @@ class IncomingMedia:
             elif self.start is None and first == BEGIN:
                 self._held = stop.number
             else:
-                found += self._not_known(first.number, stop.number, lost=False)
+                found += self._not_known(first.number, stop.number)
         # the first object says how many its sender counts in the group before
         start = self.start
         known = start is not None and (self.complete or self._reception.front > start)
@@ -200,15 +205,26 @@ class IncomingMedia:
                 self._group_sizes = {group: each.previous}
 
     def _judge(self, start: Position) -> list[Missing]:
-        """What lies between what is stored and where the media begins is lost; what a gap that was
-        held back leaves behind that is a gap."""
+        """What lies between what is stored and where the media begins is lost, but for what is
+        behind an end of it: there was nothing more then. What a gap that was held back leaves
+        behind that is a gap."""
         self._judged = True
+        self._covered_from = start.number
         found: list[Missing] = []
         stored_to = self._stored_to
-        if stored_to is not None and not self._follows(start, stored_to):
-            found += self._not_known(stored_to, start.number, lost=True)
+        if stored_to is not None and stored_to < start.number:
+            holes = self._known().missing(stored_to, start.number)
+            lost = [hole for hole in holes if hole[0] not in self._ended]
+            if self._follows(start, stored_to):
+                self._covered_from = stored_to
+            elif lost:
+                self._covered_from = lost[0][0]
+                wanted = self._wanted
+                found += [Missing(max(a, wanted), b, True) for a, b in lost if b > wanted]
+            elif holes[-1][1] == start.number == at_number(holes[-1][0]).group + 1 << ID_BITS:
+                self._covered_from = holes[-1][0]  # its group has no more objects
         if self._held is not None:
-            found += self._not_known(start.number, self._held, lost=False)
+            found += self._not_known(start.number, self._held)
         return found
 
     def _follows(self, start: Position, stored_to: int) -> bool:
@@ -216,9 +232,9 @@ class IncomingMedia:
         group, number = at_number(stored_to)
         return start == (group + 1, 0) and self._group_sizes.get(group + 1) == number
 
-    def _not_known(self, first: int, stop: int, *, lost: bool) -> list[Missing]:
+    def _not_known(self, first: int, stop: int) -> list[Missing]:
         missing = self._known().missing(max(first, self._wanted), stop)
-        return [Missing(low, high, lost) for low, high in missing]
+        return [Missing(low, high, False) for low, high in missing]
 
     # objects as columns
 
@@ -226,10 +242,7 @@ class IncomingMedia:
         """All positions of which nothing more will be a row, of what came here."""
         if self.start is None or not self._judged:
             return 0, 0
-        first = self.start.number
-        if self._stored_to is not None:
-            first = min(first, self._stored_to)
-        first = max(first, self._wanted)
+        first = max(self._covered_from, self._wanted)
         stop = self._reception.front.number
         return (first, stop) if first < stop else (0, 0)
 

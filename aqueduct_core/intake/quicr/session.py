@@ -21,7 +21,7 @@ from aqueduct_core.intake.quicr.rows import NOBODY, UrlSource
 from aqueduct_core.intake.sessions.context import Fault, SessionContext
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
-from aqueduct_core.intake.storage.channel_numbers import gaps_of
+from aqueduct_core.intake.storage.channel_numbers import gaps_of, runs_of
 from aqueduct_core.intake.storage.pending import PendingBatch, Receipt
 from aqueduct_core.logs.json_lines import named
 from aqueduct_core.primitives.ranges import RangeSet
@@ -176,6 +176,7 @@ class MediaSession(Session[QuicrEngine]):
             datagram=datagram,
             settings=self._settings,
             known=known,
+            ended=numbers.known(NOBODY, runs_of(name)),
             max_object=self._max_object,
         )
         opened = OpenMedia(url, media, UrlSource(name, NOBODY, self.id, stream))

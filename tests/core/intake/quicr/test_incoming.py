@@ -22,6 +22,7 @@ class Spool:
 
     def __init__(self) -> None:
         self.known = RangeSet()
+        self.ended = RangeSet()
         self.rows: list[tuple[int, int]] = []
 
     def store(self, arrived: list[Arrived]) -> list[tuple[int, int]]:
@@ -42,6 +43,7 @@ def incoming(spool: Spool, *, datagram: bool = True, **given: Any) -> IncomingMe
         datagram=datagram,
         settings=MediaIntake(**{"hole_timeout": TIMEOUT, **given}),
         known=lambda: RangeSet(spool.known),
+        ended=RangeSet(spool.ended),
         max_object=1 << 20,
     )
 
@@ -174,6 +176,40 @@ def test_a_start_with_the_next_group_is_none_where_the_last_one_was_whole(
     assert media.missing() == lost
     assert spool.store(media.arrived()) == [(3, 0), (3, 1)]
     assert len(spool.known) == 1
+
+
+@rule("Q-19")
+@pytest.mark.parametrize("datagram", [True, False])
+def test_behind_an_end_the_next_post_begins_where_it_likes(datagram: bool) -> None:
+    """As of micro-batches, each a group of its own, that post under one URL; of groups in which
+    there was nothing for it something may still come."""
+    spool = Spool()
+    for group in (0, 1, 4, 3):
+        media = incoming(spool, datagram=datagram)
+        media.start_at(Position(group, 0), 0.0)
+        media.handle([piece(group, 0, 0), piece(group, 1)], 9, 0.0)
+        assert media.missing() == []
+        assert spool.store(media.arrived()) == [(group, 0), (group, 1)]
+        media.finish(Position(group, 2), 0.0)
+        assert media.missing() == []
+        assert media.complete
+        end = Position(group, 2).number
+        spool.ended.add(end, end + 1)
+    first = (0, Position(1, 2).number)
+    assert list(spool.known) == [
+        first,
+        (Position(3, 0).number, Position(3, 2).number),
+        (Position(4, 0).number, Position(4, 2).number),
+    ]
+    broken = incoming(spool, datagram=datagram)
+    broken.start_at(Position(6, 0), 0.0)
+    broken.handle([piece(6, 0, 0)], 5, 0.0)
+    assert broken.missing() == []
+    spool.store(broken.arrived())  # and its end does not come
+    late = incoming(spool, datagram=datagram)
+    late.start_at(Position(7, 0), 0.0)
+    late.handle([piece(7, 0, 1)] if not datagram else [piece(7, 0, 3)], 5, 0.0)
+    assert late.missing() == [missing((6, 1), (7, 0), lost=True)]
 
 
 def test_a_first_read_misses_nothing_wherever_it_begins() -> None:

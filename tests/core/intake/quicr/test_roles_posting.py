@@ -8,7 +8,14 @@ import pytest
 
 from tests.core.intake.lives import run
 from tests.core.intake.quicr.peers import publishing
-from tests.core.intake.quicr.site import event_when, expected, listening, objects_of, stored
+from tests.core.intake.quicr.site import (
+    event_when,
+    expected,
+    listening,
+    objects_of,
+    rows_when,
+    stored,
+)
 from tests.core.quicr.ends import media
 from tests.support.intake_process import Site
 from tests.support.rules import rule
@@ -67,5 +74,42 @@ def test_what_is_posted_again_is_stored_once(tmp_path: Path) -> None:
                     assert conflict["first"] == conflict["last"] == at.number
                     rows, _ = await stored(intake)
                     assert objects_of(rows, "u") == expected(objects)
+
+    run(main())
+
+
+@rule("Q-19")
+@pytest.mark.parametrize("delivery", ["stream", "datagram"])
+def test_nothing_is_lost_between_two_posts_of_one_url(delivery: str, tmp_path: Path) -> None:
+    """Each ends at its final point, and the next begins with a later group: nothing was between,
+    also for a later life of the intake. What breaks off has no such end."""
+    site = Site(tmp_path)
+    groups = [
+        {at: each for at, each in media(*[2] * (group + 1)).items() if at.group == group}
+        for group in range(6)
+    ]
+
+    async def main() -> None:
+        for lives in ((0, 1), (3,)):
+            async with (
+                listening(site, delivery=delivery) as intake,
+                publishing(intake.listen, site.client_tls) as publisher,
+            ):
+                for group in lives:
+                    publisher.ended.clear()
+                    publisher.post(b"u", groups[group], datagram=True)
+                    await publisher.until(lambda: publisher.ended)
+                rows, events = await stored(intake)
+        assert objects_of(rows, "u") == expected(groups[0] | groups[1] | groups[3])
+        assert "lost" not in {event["kind"] for event in events}
+        async with listening(site, delivery=delivery) as intake:
+            async with publishing(intake.listen, site.client_tls) as publisher:
+                publisher.post(b"u", groups[4], datagram=True, finished=False)
+                await rows_when(intake, 8)
+            async with publishing(intake.listen, site.client_tls) as publisher:
+                publisher.post(b"u", groups[5], datagram=True)
+                await publisher.until(lambda: publisher.ended)
+            [lost] = await event_when(intake, "lost")
+            assert "objects (4, 2) to" in lost["reason"]
 
     run(main())
