@@ -94,7 +94,7 @@ def _url(text: str) -> str:
 
 def _urls(value: str) -> tuple[str, ...]:
     found = tuple(map(_url, values.names(value)))
-    if len(set(found)) != len(found):
+    if len({url_bytes(each) for each in found}) != len(found):
         raise ValueError("URLs that differ from each other")
     return found
 

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_core.quicr.media.fragment import HOLE, MAX_OBJECT
 from aqueduct_core.quicr.media.position import MAX_ID
-from aqueduct_core.quicr.urls import url_bytes
+from aqueduct_core.quicr.urls import url_bytes, url_text
 from aqueduct_core.spool.arrays import Values, numbers_in, numeric_array
 from aqueduct_spark.formats.quicr.options import CONTROL_COLUMNS, LONGEST_URL
 from aqueduct_spark.options.payloads import check_payload_types
@@ -138,7 +138,7 @@ class UrlSplitter:
         self._payload_format = payload_format
         self._longest = min(max_message_bytes, MAX_OBJECT)
         self._next = 0
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
 
     def split(self, batch: pa.RecordBatch) -> Iterator[list[RowBatch]]:
         """
@@ -188,14 +188,16 @@ class UrlSplitter:
         column = piece.column("url")
         self._refuse(pc.is_null(column), "has no url", "Filter these rows, or set option 'url'")
         encoded = column.dictionary_encode()
-        codes = numbers_in(encoded.indices)
-        for code, url in enumerate(encoded.dictionary.to_pylist()):
-            self._check_url(url)
+        urls: dict[str, int] = {}
+        for text in encoded.dictionary.to_pylist():
+            urls.setdefault(self._known.get(text) or self._checked(text), len(urls))
+        media = [urls[self._known[text]] for text in encoded.dictionary.to_pylist()]
+        codes = np.array(media)[numbers_in(encoded.indices)]
+        for url, code in urls.items():
             yield url, np.flatnonzero(codes == code)
 
-    def _check_url(self, url: str) -> None:
-        if url in self._known:
-            return
+    def _checked(self, url: str) -> str:
+        """The text that the URL has, of all that stand for it: it is one media."""
         try:
             size = len(url_bytes(url))
             reason = "" if 1 <= size <= LONGEST_URL else f"one of 1 to {LONGEST_URL} bytes"
@@ -207,7 +209,8 @@ class UrlSplitter:
                 f"Column 'url' holds '{url[:80]}'; it must be {reason}",
                 "Correct the column, or set option 'url'",
             )
-        self._known.add(url)
+        self._known[url] = text = url_text(url_bytes(url))
+        return text
 
     def _numbers(
         self, piece: pa.RecordBatch, name: str, most: int, default: int | None = None

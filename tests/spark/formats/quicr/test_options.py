@@ -70,6 +70,7 @@ def test_a_prefix_may_be_empty() -> None:
         ("stream", LISTEN | {"url": "a"}, "'url' has no meaning with 'listen'"),
         ("stream", DIAL | {"url": "a,,b"}, "'url' is 'a,,b'"),
         ("stream", DIAL | {"url": "a,a"}, "URLs that differ"),
+        ("stream", DIAL | {"url": "a,\\x61"}, "URLs that differ"),
         ("stream", DIAL | {"url": "a\\b"}, "a backslash is written twice"),
         ("stream", DIAL | {"url": "x" * 1025}, "1 to 1024 bytes"),
         ("stream", DIAL | {"url": ",".join(map(str, range(MAX_URLS + 1)))}, "at most 10000"),

@@ -102,6 +102,16 @@ def test_rows_are_split_by_their_urls_and_stay_in_order(monkeypatch: pytest.Monk
     ]
 
 
+def test_a_url_is_one_media_however_it_is_written() -> None:
+    """Otherwise there would be two that number their objects from the first one on, and the
+    receiver would keep those of one."""
+    found = split({"value": [b"0", b"1", b"2", b"3"], "url": ["a", "\\x61", "\\xFF", "a"]})
+    assert [(r.destination.channel, r.payloads, list(r.rows)) for r in found] == [
+        ("a", [b"0", b"1", b"3"], [0, 1, 3]),
+        ("\\xff", [b"2"], [2]),
+    ]
+
+
 def test_an_option_beats_the_column() -> None:
     [rows] = split({"value": [b"0", b"1"], "url": ["a", None]}, "u")
     assert (rows.destination.channel, rows.payloads) == ("u", [b"0", b"1"])
