@@ -72,6 +72,14 @@ class PostingConnection:
     def urls(self) -> list[str]:
         return list(self._posts)
 
+    @property
+    def posts(self) -> int:
+        return len(self._posts)
+
+    def has(self, url: str) -> bool:
+        """Whether the media of this URL is posted here."""
+        return url in self._posts
+
     async def dial(self) -> None:
         """Raises: ConnectFailed, TlsFailed, InvalidOption."""
         options = self._options

@@ -6,6 +6,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Sequence
+from itertools import chain
 
 from pyspark.sql.types import StructType
 
@@ -31,6 +32,10 @@ from aqueduct_spark.write.sink import AttemptDelivery, SentCounts, Sink, WriteId
 RETRY_SECONDS = 0.1
 """Between two dials of an endpoint that does not answer; the pauses double up to the longest."""
 LONGEST_RETRY_SECONDS = 1.0
+
+POSTS = 256
+"""Media of one connection: an origin or a relay takes so many at once, and a media ends with the
+task. For more of them there are more connections."""
 
 
 class QuicrSink(Sink):
@@ -67,7 +72,7 @@ class PostDelivery:
         self._identity = identity
         self._own: QuicrWrite = options.own
         self._group = identity.batch if identity.rising else self._own.group
-        self._connections: list[PostingConnection] = []
+        self._connections: list[list[PostingConnection]] = []  # of each address
         self._rows = self._bytes = 0
         self._begun = time.monotonic()
 
@@ -79,22 +84,23 @@ class PostDelivery:
         """
         addresses: Sequence[HostPort] = self._options.endpoint.addresses
         if self._options.endpoint_policy == "failover":
-            self._connections.append(await self._connect(addresses))
+            self._connections.append([await self._connect(addresses)])
             return
         for address in addresses:
-            self._connections.append(await self._connect([address]))
+            self._connections.append([await self._connect([address])])
 
     async def send(self, batches: Sequence[RowBatch]) -> None:
         for batch in batches:
             assert isinstance(batch, ObjectRows)
-            connection = self._connection_of(batch.destination.channel)
+            connection = await self._connection_of(batch.destination.channel)
             self._append(connection, batch)
             await connection.room()
 
     async def complete(self) -> SentCounts:
-        await asyncio.gather(*(each.complete() for each in self._connections))
-        urls = [url for each in self._connections for url in each.urls]
-        used = [str(each.address) for each in self._connections if each.urls]
+        connections = list(chain.from_iterable(self._connections))
+        await asyncio.gather(*(each.complete() for each in connections))
+        urls = [url for each in connections for url in each.urls]
+        used = dict.fromkeys(str(each.address) for each in connections if each.urls)
         return SentCounts(
             partition=self._identity.partition,
             channels=len(urls),
@@ -108,12 +114,20 @@ class PostDelivery:
         )
 
     async def give_up(self) -> None:
-        await asyncio.gather(*(each.give_up() for each in self._connections))
+        connections = chain.from_iterable(self._connections)
+        await asyncio.gather(*(each.give_up() for each in connections))
 
     # the inside
 
-    def _connection_of(self, url: str) -> PostingConnection:
-        return self._connections[zlib.crc32(url.encode()) % len(self._connections)]
+    async def _connection_of(self, url: str) -> PostingConnection:
+        """That on which the media is, or is to be."""
+        there = self._connections[zlib.crc32(url.encode()) % len(self._connections)]
+        for connection in there:
+            if connection.has(url):
+                return connection
+        if there[-1].posts >= POSTS:
+            there.append(await self._connect([there[-1].address]))
+        return there[-1]
 
     def _append(self, connection: PostingConnection, rows: ObjectRows) -> None:
         text = rows.destination.channel

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
+from aqueduct_core.aio.quicr.server import serve_origin
 from aqueduct_core.errors import ConnectFailed, SchemaMismatch, SinkFailed
 from aqueduct_core.quicr.events import EndReason
+from aqueduct_core.quicr.relay.media import UrlCounts
 from aqueduct_spark.formats.quicr.options import QUICR_OPTIONS
 from aqueduct_spark.formats.quicr.sink.columns import ObjectRows
-from aqueduct_spark.formats.quicr.sink.delivery import PostDelivery
+from aqueduct_spark.formats.quicr.sink.delivery import POSTS, PostDelivery
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination
 from aqueduct_spark.write.sink import SentCounts, WriteIdentity, check_whole
+from tests.core.transport.ends import server_tls
 from tests.spark.formats.quicr.sink.taker import Taker, taking
 from tests.support.rules import rule
 
@@ -160,6 +163,22 @@ def test_media_are_spread_over_addresses_or_go_to_one_that_answers() -> None:
     assert len(one.media) + len(other.media) == 8
     assert min(len(one.media), len(other.media)) > 0
     assert list(last.media) == [b"v"]
+
+
+def test_more_media_than_an_origin_takes_of_one_connection_have_several() -> None:
+    """An origin refuses one more post of a connection, and none of them ends before the task."""
+
+    async def main() -> list[UrlCounts]:
+        async with serve_origin("127.0.0.1", 0, tls=server_tls()) as origin:
+            posting = attempt(options(origin.url.removeprefix("quicr://")))
+            await posting.open()
+            for part in (b"0", b"1"):
+                await posting.send([rows(f"u{n}", part) for n in range(2 * POSTS + 1)])
+            counts = await posting.complete()
+            assert (counts.acked, counts.channels, len(counts.endpoints)) == (1026, 513, 1)
+            return origin.counts()
+
+    assert {(each.objects, each.final) for each in asyncio.run(main())} == {(2, True)}
 
 
 def test_two_tasks_with_one_url_are_found_at_the_commit() -> None:
