@@ -15,13 +15,21 @@ from aqueduct_core.engine.inputs import (
     LinkRoom,
     StreamBytes,
     StreamLeft,
+    StreamLimit,
     StreamReset,
     StreamStopped,
 )
 from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.egress import LEAST_DATAGRAM, MediaEgress
-from aqueduct_core.quicr.events import Posted, QuicrEvent, Ready, Requested, Subscribed
+from aqueduct_core.quicr.events import (
+    Posted,
+    QuicrEvent,
+    Ready,
+    Requested,
+    StreamsGranted,
+    Subscribed,
+)
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.source import MediaSource
 from aqueduct_core.quicr.subscribing import Notifying, Subscribing
@@ -65,6 +73,7 @@ class QuicrEngine:
         self._transactions: dict[int, Transaction] = {}
         self._opening: dict[int, MessageReader] = {}
         self._next_stream = first_stream(client=client, bidirectional=True)
+        self._stream_limit: int | None = None
         self._unread: dict[int, bool] = {}  # streams with bytes from a pause, and whether they end
         self._paused = False
         self._admitted = False
@@ -97,6 +106,8 @@ class QuicrEngine:
                     egress.room(size)
                 case DatagramLimit(size):
                     egress.max_datagram = size
+                case StreamLimit(streams, bidirectional=True):
+                    self._granted(streams)
                 case StreamReset(stream, _):
                     self._abandoned(stream, there=True)
                 case StreamStopped(stream, _):
@@ -153,6 +164,14 @@ class QuicrEngine:
                 sending.tell_dropped()
         taken, context.events = context.events, []
         return taken
+
+    @property
+    def stream_room(self) -> int | None:
+        """Transactions that may be begun now; what is begun beyond waits in the link until as many
+        others have ended. None: the link has told no limit."""
+        if self._stream_limit is None:
+            return None
+        return max(0, self._stream_limit - self._next_stream // STEP)
 
     # what a client begins; each gives the number of the transaction
 
@@ -290,6 +309,12 @@ class QuicrEngine:
             self._ended(transaction)
         else:
             self._advance(stream)
+
+    def _granted(self, streams: int) -> None:
+        none = self.stream_room == 0
+        self._stream_limit = streams
+        if none and self.stream_room:
+            self._context.events.append(StreamsGranted())
 
     def _advance(self, stream: int) -> None:
         """Give credit for a message that is not whole, of those that may be long."""

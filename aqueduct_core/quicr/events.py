@@ -19,6 +19,10 @@ class Ready(NamedTuple):
     """The handshake is complete."""
 
 
+class StreamsGranted(NamedTuple):
+    """`QuicrEngine.stream_room` was none, and there is some now."""
+
+
 class Requested(NamedTuple):
     """The peer wants a media (Q8, Q9): `QuicrEngine.serve` it when there is one, however late."""
 
@@ -132,6 +136,7 @@ class TransactionEnded(NamedTuple):
 
 QuicrEvent: TypeAlias = (
     Ready
+    | StreamsGranted
     | Requested
     | Posted
     | Subscribed

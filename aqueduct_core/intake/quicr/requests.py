@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 
 from aqueduct_core.flight.subscription_status import FAILURES, Failure
 from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
@@ -74,6 +75,11 @@ class MediaRequests:
         return self._counts[RequestPhase.OPEN]
 
     @property
+    def waiting(self) -> int:
+        """To be asked for, now or later."""
+        return self._counts[RequestPhase.WAITING]
+
+    @property
     def finished(self) -> int:
         return self._counts[RequestPhase.FINISHED]
 
@@ -99,15 +105,13 @@ class MediaRequests:
         if self._before.get(text, "") in (None, self._digest):
             self._finish(request)
 
-    def take(self, now: float) -> list[MediaRequest]:
-        """Those that are to be asked for now; they are open from then on."""
+    def take(self, now: float, most: int | None = None) -> list[MediaRequest]:
+        """Those that are to be asked for now, the first ``most`` of them; they are open from then
+        on."""
         if not self._counts[RequestPhase.WAITING]:
             return []
-        due = [
-            each
-            for each in self._requests.values()
-            if each.phase is RequestPhase.WAITING and each.at <= now
-        ]
+        waiting = (e for e in self._requests.values() if e.phase is RequestPhase.WAITING)
+        due = list(islice((each for each in waiting if each.at <= now), most))
         for request in due:
             self._move(request, RequestPhase.OPEN)
         return due

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.quicr.requests import MediaRequests
 from aqueduct_core.intake.quicr.session import CallLater, MediaSession, OpenMedia
@@ -12,6 +14,8 @@ from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT
+
+log = logging.getLogger(__name__)
 
 
 def engine_config(settings: QuicrIntake) -> QuicrConfig:
@@ -82,6 +86,7 @@ class ReaderSession(MediaSession):
         self._report = report
         self._urls: dict[int, bytes] = {}
         self._ready = False
+        self._full = False
 
     @property
     def idle(self) -> bool:
@@ -98,13 +103,14 @@ class ReaderSession(MediaSession):
 
     @property
     def next_at(self) -> float | None:
-        return self._requests.next_at if self._ready else None
+        return self._requests.next_at if self._ready and self._engine.stream_room != 0 else None
 
     def woken(self, now: float) -> None:
         self._ask()
 
     def handle(self, events: list[QuicrEvent]) -> None:
         super().handle(events)
+        self._ask()
         lost = next((event for event in events if isinstance(event, LinkLost)), None)
         if lost is not None:
             self._requests.lost(self._context.clock())
@@ -117,12 +123,10 @@ class ReaderSession(MediaSession):
         self._report.opened()
         if self._requests.prefix is not None:
             self._engine.subscribe(self._requests.prefix, now)
-        self._ask()
 
     def answer(self, event: Posted | Notified, now: float) -> None:
         if isinstance(event, Notified):
             self._requests.add(event.url)
-            self._ask()
 
     def progressed(self, opened: OpenMedia) -> None:
         self.progress = True
@@ -139,7 +143,19 @@ class ReaderSession(MediaSession):
         if not self._ready or self._engine.closed is not None:
             return
         now = self._context.clock()
-        for request in self._requests.take(now):
+        requests, room = self._requests, self._engine.stream_room
+        asked = requests.take(now, room)
+        if len(asked) == room and requests.waiting and not self._full:
+            self._full = True
+            log.warning(
+                "%s lets an intake ask for no more than %d media at once: others (now %d) are "
+                "asked for when some of these have ended",
+                self,
+                requests.open,
+                requests.waiting,
+            )
+        for request in asked:
             stream = self._engine.request(request.url, datagram=self._datagrams, now=now)
             self.open(stream, request.url, datagram=self._datagrams)
-        self.kick()
+        if asked:
+            self.kick()

@@ -33,6 +33,30 @@ def serve(scene: MediaScene, url: bytes, *groups: int, finished: bool = True) ->
     scene.peer.end.kick()
 
 
+def test_more_media_than_the_peer_lets_us_ask_for_wait_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is said to be open that is not, and each comes when another one has ended."""
+    with media_bench(tmp_path) as b:
+        scene = MediaScene(b, settings(prefix="u"), max_streams_bidi=3)
+        scene.run()
+        [subscribed] = scene.peer.told(Subscribed)
+        urls = [b"u/%d" % n for n in range(5)]
+        for url in urls:
+            scene.peer.engine.notify(subscribed.stream, url, scene.link.now)
+        scene.peer.end.kick()
+        scene.run()
+        assert [event.url for event in scene.peer.told(Requested)] == urls[:2]
+        assert len(scene.events("opened")) == 2
+        assert len(caplog.records) == 1
+        assert "no more than 2 media at once: others (now 3)" in caplog.text
+        for url in urls:
+            serve(scene, url, 1)
+        scene.run(3.0)
+        assert [event.url for event in scene.peer.told(Requested)] == urls
+        assert len(scene.events("finished")) == len(urls)
+
+
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])
 def test_media_are_asked_for_on_the_next_connection_until_they_have_finished(
     delivery: str, tmp_path: Path
