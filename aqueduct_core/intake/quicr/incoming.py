@@ -221,8 +221,8 @@ class IncomingMedia:
                 self._covered_from = lost[0][0]
                 wanted = self._wanted
                 found += [Missing(max(a, wanted), b, True) for a, b in lost if b > wanted]
-            elif holes[-1][1] == start.number == at_number(holes[-1][0]).group + 1 << ID_BITS:
-                self._covered_from = holes[-1][0]  # its group has no more objects
+            elif holes and self._ends_group(*holes[-1], start):
+                self._covered_from = holes[-1][0]
         if self._held is not None:
             found += self._not_known(start.number, self._held)
         return found
@@ -231,6 +231,10 @@ class IncomingMedia:
         """Whether the media goes on with the group behind the last one that is stored wholly."""
         group, number = at_number(stored_to)
         return start == (group + 1, 0) and self._group_sizes.get(group + 1) == number
+
+    def _ends_group(self, first: int, stop: int, start: Position) -> bool:
+        """Whether the media goes on with the group behind the one that ended before this hole."""
+        return stop == start.number and start == (at_number(first).group + 1, 0)
 
     def _not_known(self, first: int, stop: int) -> list[Missing]:
         missing = self._known().missing(max(first, self._wanted), stop)

@@ -212,6 +212,25 @@ def test_behind_an_end_the_next_post_begins_where_it_likes(datagram: bool) -> No
     assert late.missing() == [missing((6, 1), (7, 0), lost=True)]
 
 
+def test_what_another_post_stores_meanwhile_is_not_missing() -> None:
+    """Of one URL, at the same time."""
+    spool = Spool()
+    spool.known.add(0, 2)
+    one, other = incoming(spool), incoming(spool)
+    for media in (one, other):
+        media.start_at(BEGIN, 0.0)
+        media.handle([piece(0, number) for number in range(4)], 0, 0.0)
+    behind = incoming(spool)
+    behind.start_at(Position(0, 4), 0.0)
+    for media in (one, other):
+        assert media.missing() == []
+        spool.store(media.arrived())
+    behind.handle([piece(0, 4)], 0, 0.0)
+    assert behind.missing() == []
+    assert spool.store(behind.arrived()) == [(0, 4)]
+    assert list(spool.known) == [(0, 5)]
+
+
 def test_a_first_read_misses_nothing_wherever_it_begins() -> None:
     spool = Spool()
     media = incoming(spool, datagram=False)
