@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from tests.docs.blocks import texts
 from tests.spark.conftest import spark  # noqa: F401  the session of these tests, too
 from tests.support.event_loop import client_tls, server_tls
 
-PUBLISH, READ, REBUILD, GROWING = texts("docs/process-table.md", "python")
+PUBLISH, POST, READ, REBUILD, GROWING = texts("docs/process-table.md", "python")
 MOMENTS = 35
 Table = dict[str, dict[str, Any]]
 
@@ -89,15 +88,11 @@ def rebuilt(
     spark: SparkSession,  # noqa: F811
     page: dict[str, Any],
     server: MediaServer,
-    folder: Path,
 ) -> tuple[dict[int, Table], set[int]]:
     """The tables of all moments, and the moments that are exact."""
-    authority = folder / "authority.pem"
-    authority.write_bytes(server_tls().cert_pem or b"")
-    where = f'"{server.url}").option("tls.caFile", "{authority}")'
-    assert '"quicr://127.0.0.1:4433")' in READ
+    assert "quicr://127.0.0.1:4433" in READ
     page["spark"] = spark
-    exec(READ.replace('"quicr://127.0.0.1:4433")', where), page)
+    exec(READ.replace("quicr://127.0.0.1:4433", server.url), page)
     exec(REBUILD, page)
     tables: dict[int, Table] = {}
     exact = set()
@@ -111,11 +106,24 @@ def rebuilt(
     return tables, exact
 
 
+def test_the_table_of_this_machine_is_published_as_the_page_says(loop: BackgroundLoop) -> None:
+    page: dict[str, Any] = {}
+    exec(PUBLISH, page)
+    chain = Chain(loop, None)
+    try:
+        assert "quicr://127.0.0.1:4453" in POST
+        two = POST.replace("quicr://127.0.0.1:4453", chain.far.url).replace("(60)", "(2)")
+        exec(two, page)
+        [counts] = chain.origin.counts()
+        assert (counts.url, counts.objects, counts.final) == (b"machines/one", 4, True)
+    finally:
+        chain.close()
+
+
 @pytest.mark.spark
 def test_where_there_is_room_every_table_is_exact(
     spark: SparkSession,  # noqa: F811
     loop: BackgroundLoop,
-    tmp_path: Path,
 ) -> None:
     page: dict[str, Any] = {}
     exec(PUBLISH, page)
@@ -123,7 +131,7 @@ def test_where_there_is_room_every_table_is_exact(
     chain = Chain(loop, None)
     try:
         chain.publish(page, "machines/one", given)
-        tables, exact = rebuilt(spark, page, chain.near, tmp_path)
+        tables, exact = rebuilt(spark, page, chain.near)
     finally:
         chain.close()
     assert exact == set(range(MOMENTS))
@@ -138,7 +146,6 @@ def test_where_there_is_room_every_table_is_exact(
 def test_where_there_is_none_it_is_exact_wherever_nothing_was_dropped(
     spark: SparkSession,  # noqa: F811
     loop: BackgroundLoop,
-    tmp_path: Path,
 ) -> None:
     page: dict[str, Any] = {}
     exec(PUBLISH, page)
@@ -146,7 +153,7 @@ def test_where_there_is_none_it_is_exact_wherever_nothing_was_dropped(
     chain = Chain(loop, DropSettings(threshold=0.001, interval=0.001))
     try:
         chain.publish(page, "machines/one", given)
-        tables, exact = rebuilt(spark, page, chain.origin, tmp_path)
+        tables, exact = rebuilt(spark, page, chain.origin)
     finally:
         chain.close()
     assert tables.keys() == set(range(MOMENTS))
