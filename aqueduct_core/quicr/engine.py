@@ -22,14 +22,7 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.egress import LEAST_DATAGRAM, MediaEgress
-from aqueduct_core.quicr.events import (
-    Posted,
-    QuicrEvent,
-    Ready,
-    Requested,
-    StreamsGranted,
-    Subscribed,
-)
+from aqueduct_core.quicr.events import Posted, QuicrEvent, Ready, Requested, StreamRoom, Subscribed
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.source import MediaSource
 from aqueduct_core.quicr.subscribing import Notifying, Subscribing
@@ -314,7 +307,7 @@ class QuicrEngine:
         none = self.stream_room == 0
         self._stream_limit = streams
         if none and self.stream_room:
-            self._context.events.append(StreamsGranted())
+            self._context.events.append(StreamRoom())
 
     def _advance(self, stream: int) -> None:
         """Give credit for a message that is not whole, of those that may be long."""

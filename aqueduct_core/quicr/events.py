@@ -19,7 +19,7 @@ class Ready(NamedTuple):
     """The handshake is complete."""
 
 
-class StreamsGranted(NamedTuple):
+class StreamRoom(NamedTuple):
     """`QuicrEngine.stream_room` was none, and there is some now."""
 
 
@@ -136,7 +136,7 @@ class TransactionEnded(NamedTuple):
 
 QuicrEvent: TypeAlias = (
     Ready
-    | StreamsGranted
+    | StreamRoom
     | Requested
     | Posted
     | Subscribed

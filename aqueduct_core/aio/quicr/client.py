@@ -16,7 +16,7 @@ from aqueduct_core.errors import ChannelEnded, InvalidOption
 from aqueduct_core.primitives.host_port import HostPort, parse_url
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
-from aqueduct_core.quicr.events import Pressure, QuicrEvent, Ready, StreamsGranted
+from aqueduct_core.quicr.events import Pressure, QuicrEvent, Ready, StreamRoom
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import BEGIN, Position
@@ -173,7 +173,7 @@ class QuicrClient:
             if isinstance(event, Pressure):
                 for transfer in self._transfers.values():
                     transfer.hear(event, now)
-            elif not isinstance(event, Ready | StreamsGranted) and event.stream in self._transfers:
+            elif not isinstance(event, Ready | StreamRoom) and event.stream in self._transfers:
                 self._transfers[event.stream].hear(event, now)
 
     def _begun(self, stream: int, transfer: TransferT) -> TransferT:
