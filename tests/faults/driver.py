@@ -1,7 +1,7 @@
 """A driver in processes of its own, for tests that kill it: ``python -m tests.faults.driver FILE``.
 
-FILE holds JSON: ``master``, ``conf`` (more Spark configuration), ``options`` (of the source),
-``checkpoint``, ``table``, ``sink`` and ``trigger``. Sinks:
+FILE holds JSON: ``master``, ``conf`` (more Spark configuration), ``format`` and ``options`` (of the
+source), ``checkpoint``, ``table``, ``sink`` and ``trigger``. Sinks:
 
 * ``parquet``: the file sink, exactly once by its own log;
 * ``bridge``: an endpoint, by the options ``endpoint`` of FILE; without the entrypoints' messages;
@@ -53,7 +53,7 @@ def main(file: str) -> int:
     spark.sparkContext.setLogLevel(plan.get("log", "OFF"))
     jvm = spark._jvm.ProcessHandle.current().pid()
     say("jvm", jvm)
-    frame = spark.readStream.format("aqueduct").options(**plan["options"]).load()
+    frame = spark.readStream.format(plan["format"]).options(**plan["options"]).load()
     if plan.get("attempts"):
         frame = frame.mapInArrow(watched(plan["attempts"]), frame.schema)
     if plan["sink"] == "bridge":

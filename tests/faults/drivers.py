@@ -39,6 +39,7 @@ class Plan:
         self.table = home / "table"
         self.checkpoint = home / "checkpoint"
         self.master = "local[2]"
+        self.format = "aqueduct"
         self.sink = "parquet"
         self.trigger: dict[str, Any] = {}
         self.conf: dict[str, str] = {}
@@ -59,6 +60,7 @@ class Plan:
                 {
                     "master": self.master,
                     "conf": self.conf,
+                    "format": self.format,
                     "options": self.options,
                     "checkpoint": str(self.checkpoint),
                     "table": str(self.table),
