@@ -117,6 +117,10 @@ class Relay:
         assert self._upstream is not None
         self._upstream.lost(now)
 
+    def take_refused(self) -> list[Aim]:
+        """Take what the upstream has ended before its time, as of `Upstream.take_refused`."""
+        return self._upstream.take_refused() if self._upstream is not None else []
+
     def counts(self) -> list[UrlCounts]:
         """What there is to say of each URL."""
         return [media.counts for media in self._media.values()]
@@ -137,8 +141,7 @@ class Relay:
     def _handle(self, engine: QuicrEngine, event: QuicrEvent, now: float) -> None:
         match event:
             case Fragments(stream, fragments, size):
-                feed = self._feed(engine, stream)
-                if feed is not None:
+                if (feed := self._feed(engine, stream)) is not None:
                     feed.media.take(fragments, now)
                 if size:
                     engine.consumed(stream, size, now)
@@ -150,8 +153,7 @@ class Relay:
             case Subscribed(stream, prefix):
                 self._subscribe(TransactionKey(engine, stream), prefix, now)
             case StartPoint(stream, start):
-                feed = self._feed(engine, stream)
-                if feed is not None:
+                if (feed := self._feed(engine, stream)) is not None:
                     feed.media.start_at(feed, start, now)
             case FinalPoint(stream, final, sure):
                 feed = self._feed(engine, stream)
@@ -169,12 +171,10 @@ class Relay:
             case Notified(_, url):
                 self._told(url, now)
             case ObjectsDropped(stream, positions):
-                delivery = self._delivery(engine, stream)
-                if delivery is not None:
+                if (delivery := self._delivery(engine, stream)) is not None:
                     delivery.media.dropped += len(positions)
             case SentOut(stream):
-                delivery = self._delivery(engine, stream)
-                if delivery is not None:
+                if (delivery := self._delivery(engine, stream)) is not None:
                     delivery.media.sent_out(delivery, now)
                     self._touch(delivery.media)
             case TransactionEnded(stream, reason, by_peer):

@@ -60,6 +60,7 @@ class Upstream:
         self._retries: Timers[Aim] = Timers()
         self._dial_at: float | None = None
         self._backoff = Backoff(FIRST_WAIT, LONGEST_WAIT, chance)
+        self._refused: list[Aim] = []
 
     def __contains__(self, aim: Aim) -> bool:
         return aim in self._streams
@@ -150,7 +151,13 @@ class Upstream:
             return None
         self._streams[aim] = None
         if refused:
+            self._refused.append(aim)
             self._retries.set(aim, now + RETRY)
         else:
             self._unopened[aim] = None
         return aim
+
+    def take_refused(self) -> list[Aim]:
+        """Take what was refused, and is tried again, since the last call."""
+        taken, self._refused = self._refused, []
+        return taken

@@ -85,6 +85,20 @@ async def test_an_upstream_that_goes_away_is_dialled_again() -> None:
         assert await got == OBJECTS
 
 
+@in_loop
+async def test_what_an_upstream_refuses_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with net() as net_:
+        await net_.origin(max_subscriptions=1)
+        relay = await net_.relay(datagram=False)
+        client = await net_.client(relay)
+        client.subscribe("a")
+        client.subscribe(b"b\n")
+        await eventually(lambda: "tried again" in caplog.text)
+        upstream = net_.servers[0].url.removeprefix("quicr://")
+        [line] = [line for line in caplog.messages if "tried again" in line]
+        assert line == f"{upstream} has ended our subscribe of 'b\\x0a'; it is tried again"
+
+
 def cut_upstream(relay: MediaServer) -> bool:
     """Have the relay lose its connection to its upstream, if there is one."""
     upstream = [driver for engine, driver in relay._drivers.items() if engine._client]
