@@ -175,14 +175,20 @@ class MediaServer:
             driver = self._drivers.get(engine)
             if driver is not None:
                 driver.kick(urgent=True)  # others wait for what a relay passes on
-        for purpose, name in relay.take_refused():
-            self._refusals.add(
-                "transactions ended by the upstream",
-                "%s has ended our %s of '%s'; it is tried again",
-                self._upstream,
-                purpose.value,
-                escaped(url_text(name)),
-            )
+        for (purpose, name), again in relay.take_failed():
+            url = escaped(url_text(name))
+            if again:
+                self._refusals.add(
+                    "transactions ended by the upstream",
+                    "%s has ended our %s of '%s'; it is tried again",
+                    *(self._upstream, purpose.value, url),
+                )
+            else:
+                self._refusals.add(
+                    "media that the upstream did not get",
+                    "'%s' was posted here, and is forgotten before %s had all of it",
+                    *(url, self._upstream),
+                )
         if relay.take_dial():
             self._dialling = self._loop.create_task(self._dial(), name="upstream")
         at = relay.wake_at

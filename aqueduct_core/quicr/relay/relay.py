@@ -39,7 +39,7 @@ from aqueduct_core.quicr.relay.media import (
     UrlCounts,
 )
 from aqueduct_core.quicr.relay.subscriptions import PrefixSubscriptions
-from aqueduct_core.quicr.relay.upstream import Aim, Purpose, Upstream
+from aqueduct_core.quicr.relay.upstream import Aim, FailedAim, Purpose, Upstream
 
 
 class _Subscription(NamedTuple):
@@ -117,9 +117,9 @@ class Relay:
         assert self._upstream is not None
         self._upstream.lost(now)
 
-    def take_refused(self) -> list[Aim]:
-        """Take what the upstream has ended before its time, as of `Upstream.take_refused`."""
-        return self._upstream.take_refused() if self._upstream is not None else []
+    def take_failed(self) -> list[FailedAim]:
+        """Take what has failed at the upstream, as of `Upstream.take_failed`."""
+        return self._upstream.take_failed() if self._upstream is not None else []
 
     def counts(self) -> list[UrlCounts]:
         """What there is to say of each URL."""
@@ -352,7 +352,7 @@ class Relay:
         self._changed.pop(media, None)
         self._subscriptions.withdraw(media.url)
         self._drop(Aim(Purpose.REQUEST, media.url), now)
-        self._drop(Aim(Purpose.POST, media.url), now)
+        self._drop(Aim(Purpose.POST, media.url), now, in_vain=media.upstream_waits)
         media.cache.discard()
 
     def _need_feed(self, media: RelayedMedia) -> None:
@@ -412,11 +412,11 @@ class Relay:
         key.engine.cancel(key.stream, now)
         self._kicks[key.engine] = None
 
-    def _drop(self, aim: Aim, now: float) -> None:
+    def _drop(self, aim: Aim, now: float, *, in_vain: bool = False) -> None:
         """The upstream is not needed for this any more."""
         if self._upstream is None:
             return
-        stream = self._upstream.drop(aim)
+        stream = self._upstream.drop(aim, in_vain=in_vain)
         engine = self._upstream.engine
         if stream is not None and engine is not None:
             self._cancel(TransactionKey(engine, stream), now)

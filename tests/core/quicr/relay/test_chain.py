@@ -10,7 +10,7 @@ import pytest
 from aqueduct_core.quicr.events import EndReason, Notified, TransactionEnded
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.relay.config import RelayConfig
-from aqueduct_core.quicr.relay.upstream import RETRY, Aim, Purpose
+from aqueduct_core.quicr.relay.upstream import RETRY, Aim, FailedAim, Purpose
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from tests.core.quicr.ends import Objects, media
 from tests.core.quicr.relay.stations import Client, Station
@@ -393,7 +393,7 @@ def test_the_upstream_has_room_for_what_the_clients_of_a_relay_want_together() -
         for prefix in range(PREFIXES // CLIENTS):
             publisher.post(b"%d-%d/" % (number, prefix), media(1))
     network.run_for(1.0)
-    assert relay.relay.take_refused() == []
+    assert relay.relay.take_failed() == []
     assert sum(counts.objects for counts in origin.relay.counts()) == POSTS + PREFIXES
     assert sum(len(client.told(Notified)) for client in clients) == PREFIXES
 
@@ -407,12 +407,27 @@ def test_what_the_upstream_refuses_is_told_and_tried_again() -> None:
     network.run_for(1.0)
     client.watch(b"b")
     network.run_for(1.0)
-    refused = [Aim(Purpose.SUBSCRIBE, b"b")]
-    assert relay.relay.take_refused() == refused
+    refused = [FailedAim(Aim(Purpose.SUBSCRIBE, b"b"), again=True)]
+    assert relay.relay.take_failed() == refused
     network.run_for(RETRY)
-    assert relay.relay.take_refused() == refused
+    assert relay.relay.take_failed() == refused
     client.cancel(first)
     origin.client().post(b"b", media(1))
     network.run_for(RETRY)
     assert [event.url for event in client.told(Notified)] == [b"b"]
-    assert relay.relay.take_refused() == []
+    assert relay.relay.take_failed() == []
+
+
+def test_what_the_upstream_was_away_for_too_long_to_get_is_told() -> None:
+    """The publisher has learned that the relay has it all."""
+    network = MemoryNetwork()
+    relay = Station(network, upstream=Station(network))
+    relay.reachable = False
+    client = relay.client()
+    post = client.post(b"a", MEDIA)
+    network.run_for(100.0)
+    assert client.of(post).ended == TransactionEnded(post, EndReason.COMPLETE)
+    assert relay.relay.take_failed() == []
+    network.run_for(100.0)
+    assert relay.relay.counts() == []
+    assert relay.relay.take_failed() == [FailedAim(Aim(Purpose.POST, b"a"), again=False)]
