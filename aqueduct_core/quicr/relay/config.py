@@ -25,8 +25,8 @@ class RelayConfig:
             is missing when its final point is known; then the media ends with what came of it
             (Q30), and a hole where that point is not known.
         max_media: URLs that are posted or asked for at once. Each costs a few kilobytes, and up to
-            a third of a megabyte where its sender scatters objects. For one more, the oldest gives
-            way that nobody posts or reads now; where there is none, it is refused.
+            a megabyte where its sender scatters objects, or makes many groups. For one more, the
+            oldest gives way that nobody posts or reads now; where there is none, it is refused.
         max_posts: posts of one connection at once; one more is refused. A relay has one connection
             to its upstream for all of its clients, so this and the two that follow bound what they
             have together, too.
