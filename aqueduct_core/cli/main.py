@@ -38,6 +38,7 @@ from aqueduct_core.errors import AqueductError, InvalidOption, SinkFailed
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.handler import log_to_standard_error
 from aqueduct_core.primitives.release import release
+from aqueduct_core.quicr.faults import MediaError
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
@@ -67,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = VerbParser(prog="aqueduct", description="Aqueduct message channels over QUIC.")
     parser.add_argument("--version", action="version", version=f"aqueduct {release()}")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
+    parser.set_defaults(log_level=logging.ERROR)  # without -v
     parser.add_argument(
         "--log-format",
         choices=("text", "json"),
@@ -91,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
     try:
         options = build_parser().parse_args(arguments)
-        level = logging.INFO if options.verbose else logging.ERROR
+        level = logging.INFO if options.verbose else options.log_level
         log_to_standard_error(level, options.log_format)
         code: int = options.run(options)
         sys.stdout.flush()
@@ -103,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except OverLimit as error:
         return _failed(str(SinkFailed("MESSAGE_TOO_LARGE", str(error), "Send less in one message")))
-    except BadHeader as error:
+    except (BadHeader, MediaError) as error:
         return _failed(str(InvalidOption("BAD_VALUE", str(error), "Correct it")))
     except (AqueductError, Misuse) as error:
         return _failed(str(error))

@@ -57,7 +57,7 @@ class QuicrConfig:
     """
 
     dropping: DropSettings | None = field(default_factory=DropSettings)
-    max_transactions: int = 1_024
+    max_transactions: int = 4_096
     max_url: int = 1_024
     max_object: int = MAX_OBJECT
     max_notified: int = 16_384

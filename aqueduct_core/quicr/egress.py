@@ -226,7 +226,10 @@ class MediaEgress:
     # the inside
 
     def _pump(self, now: float) -> None:
-        while self.sent.repeats and self._may_send_datagram():
+        while self.sent.repeats:
+            if not self._may_send_datagram():
+                self._expect_stall(now)
+                break
             self._repeat(self.sent.take_repeat(), now)
         heap = self._heap
         blocked: list[tuple[SendRank, int]] = []
@@ -238,8 +241,7 @@ class MediaEgress:
             sender = self._senders[stream]
             allowed = self._allowed(sender)
             if allowed is None:
-                if self._stalls_at is None and self._waiting:
-                    self._stalls_at = now + STALL
+                self._expect_stall(now)
                 break
             heapq.heappop(heap)
             if not allowed:
@@ -250,6 +252,11 @@ class MediaEgress:
             self.wake(stream)
         for entry in blocked:
             heapq.heappush(heap, entry)
+
+    def _expect_stall(self, now: float) -> None:
+        """Something has no room: where that lasts, it may be for readers that do not read."""
+        if self._stalls_at is None and self._waiting:
+            self._stalls_at = now + STALL
 
     def _allowed(self, sender: MediaSender) -> int | None:
         """How many bytes of a media may go now; 0: none of this one, None: none of any.

@@ -143,6 +143,7 @@ class Transaction(ABC):
         """The peer takes or sends nothing any more (RESET_STREAM, STOP_SENDING)."""
         if not self.over:
             self._end(EndReason.CANCELLED, by_peer=True)
+        self._end_here()
 
     def lost(self) -> None:
         """The connection is over."""
@@ -267,10 +268,6 @@ class Receiving(Transaction):
         self._end(EndReason.CANCELLED, by_peer=True)
         self._end_here()
 
-    def abandoned(self) -> None:
-        super().abandoned()
-        self._end_here()
-
     def _end(self, reason: EndReason, *, by_peer: bool = False) -> None:
         self.flush()
         if self.receiver is not None and self.receiver.datagram_id is not None:
@@ -371,10 +368,6 @@ class Sending(Transaction):
         else:
             self._end(EndReason.CANCELLED, by_peer=True)
             self._end_here()
-
-    def abandoned(self) -> None:
-        super().abandoned()
-        self._end_here()
 
     def _complete(self) -> None:
         self._end(EndReason.COMPLETE)

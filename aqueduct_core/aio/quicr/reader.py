@@ -13,6 +13,7 @@ from aqueduct_core.quicr.events import (
     EndReason,
     FinalPoint,
     Fragments,
+    Pressure,
     QuicrEvent,
     StartPoint,
     TransactionEnded,
@@ -119,6 +120,8 @@ class MediaReader:
         self.cancel()
 
     def hear(self, event: QuicrEvent, now: float) -> None:
+        if isinstance(event, Pressure):
+            return  # it is of the way to the peer: nothing of this media has come
         self._heard += 1
         reception = self._reception
         match event:

@@ -23,6 +23,7 @@ from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR
 from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.quicr.relay.media import UrlCounts
 from aqueduct_core.quicr.relay.relay import Relay
+from aqueduct_core.quicr.urls import url_text
 from aqueduct_core.transport.awaiting import Opening
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver, OnEvents
@@ -33,7 +34,10 @@ from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 _logger = logging.getLogger(__name__)
 
 SERVER_LINK = LinkSettings(
-    max_streams_uni=0, max_streams_bidi=1_024, datagram_outcomes=True, stream_progress=True
+    max_streams_uni=0,
+    max_streams_bidi=QuicrConfig().max_transactions,
+    datagram_outcomes=True,
+    stream_progress=True,
 )
 """Each request, post and subscription of a client is one stream (Q1)."""
 
@@ -171,6 +175,20 @@ class MediaServer:
             driver = self._drivers.get(engine)
             if driver is not None:
                 driver.kick(urgent=True)  # others wait for what a relay passes on
+        for (purpose, name), again in relay.take_failed():
+            url = escaped(url_text(name))
+            if again:
+                self._refusals.add(
+                    "transactions ended by the upstream",
+                    "%s has ended our %s of '%s'; it is tried again",
+                    *(self._upstream, purpose.value, url),
+                )
+            else:
+                self._refusals.add(
+                    "media that the upstream did not get",
+                    "'%s' was posted here, and is forgotten before %s had all of it",
+                    *(url, self._upstream),
+                )
         if relay.take_dial():
             self._dialling = self._loop.create_task(self._dial(), name="upstream")
         at = relay.wake_at

@@ -14,6 +14,7 @@ from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.cli.running import run_interruptible, waiting_for_a_reply
 from aqueduct_core.escape import escaped
 from aqueduct_core.quicr.media.assembly import MediaObject
+from aqueduct_core.quicr.media.fragment import MAX_OBJECT
 from aqueduct_core.quicr.media.reception import Conflict, Gap, GapReason
 
 EXAMPLES = [
@@ -26,6 +27,10 @@ EXAMPLES = [
         "aqueduct quicr get quicr://127.0.0.1:4433 sensors/1 --insecure --datagrams -J",
     ),
 ]
+
+
+MAX_BYTES = 2 * MAX_OBJECT
+"""Of memory for objects that are not whole: the largest one that can be posted has room."""
 
 
 def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -104,6 +109,7 @@ async def _get(options: argparse.Namespace) -> int:
                 order=options.order,
                 hole_timeout=options.hole_timeout,
                 timeout=options.timeout,
+                max_bytes=MAX_BYTES,
             ) as reader,
         ):
             shown = _Shown(options, printer)

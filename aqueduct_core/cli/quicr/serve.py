@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 
 from aqueduct_core.aio.quicr.server import MediaServer, serve_origin, serve_relay
 from aqueduct_core.cli.console import arguments
@@ -53,7 +54,8 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         parser.add_argument("address", metavar="ADDRESS:PORT", help="port 0 is any free one")
         _add_common(parser)
         add_certificate(parser)
-        parser.set_defaults(run=run, upstream=None)
+        # nobody else hears of an upstream that is not there, or of peers that break the protocol
+        parser.set_defaults(run=run, upstream=None, log_level=logging.WARNING)
     relay.add_argument("upstream", metavar="quicr://HOST:PORT", help="of the upstream")
     relay.add_argument(
         "--datagrams",

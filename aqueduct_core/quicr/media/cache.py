@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cached_object import CachedObject, CachedPiece
@@ -12,15 +12,20 @@ from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, MAX_ID, Position, PositionRange
 from aqueduct_core.quicr.media.progress import MediaProgress
 
+LEAST_NOTES = 1_024
+"""What is noted of objects and groups that have gone is not in `CacheMemory`, whose bound it shares
+all the same: there are no more of these notes than of objects that are kept, or so many."""
 MOST_SIZES = 1 << 16
-"""Groups of which is kept how many objects they have, for readers that are far behind: of older
+"""Groups of which is noted how many objects they have, for readers that are far behind: of older
 ones a single hole stands for all that is gone."""
 MOST_PASSED = 1 << 14
-"""Objects that went before all readers in the order of arrival had them, whose places are kept so
+"""Objects that went before all readers in the order of arrival had them, whose places are noted so
 that these are told; a reader that is further behind is cut off."""
 MOST_HOLES = 10_000
-"""Objects that are given up at once, each with a hole; where there are more, nothing connects what
-comes with what was there, and the cache begins anew."""
+HOLES_PER_OBJECT = 16
+"""Objects that are given up, each with a hole: so many, and for each that came whole so many more,
+or a few bytes of a sender would cost us, and all readers, thousands of holes. Where there are more,
+nothing connects what comes with what was there, and the cache begins anew."""
 
 
 class CacheReader(Protocol):
@@ -73,6 +78,7 @@ class MediaCache:
         self._arrived: dict[int, CachedPiece] = {}
         self._passed: OrderedDict[int, Position] = OrderedDict()
         self._sizes: OrderedDict[int, int] = OrderedDict()
+        self._reach: OrderedDict[int, int] = OrderedDict()  # the highest object seen of each group
         self._lowest: Position | None = None  # that ever came
         self._highest: Position | None = None
         self._least: Position | None = None  # of those that are kept, where that is known
@@ -238,13 +244,17 @@ class MediaCache:
             self._highest = position
         if self._lowest is None or position < self._lowest:
             self._lowest = position
+        group, number = position
+        if number > self._reach.get(group, -1):
+            self._reach[group] = number
+            self._trim(self._reach, MOST_SIZES)
         self._change()
 
     def _here(self, position: Position, now: float) -> None:
         """An object is complete."""
         too_many = self._progress.add(position)
         if too_many is not None:
-            self._give_up_all(too_many, now)
+            self._give_up_all([too_many], now)
 
     def _note_size(self, group: int, previous: int, now: float) -> None:
         if not group or group - 1 in self._sizes:
@@ -252,12 +262,19 @@ class MediaCache:
         self._set_size(group - 1, previous)
         too_many = self._progress.note_previous(group, previous)
         if too_many is not None:
-            self._give_up_all(too_many, now)
+            self._give_up_all([too_many], now)
 
     def _set_size(self, group: int, size: int) -> None:
         self._sizes[group] = size
-        if len(self._sizes) > MOST_SIZES:
-            self._sizes.popitem(last=False)
+        self._trim(self._sizes, MOST_SIZES)
+
+    def _trim(self, notes: OrderedDict[int, Any], most: int) -> int | None:
+        """Forget the oldest notes where there are too many; the last of these."""
+        allowed = min(most, max(LEAST_NOTES, len(self._objects)))
+        forgotten = None
+        while len(notes) > allowed:
+            forgotten, _ = notes.popitem(last=False)
+        return forgotten
 
     def _give_up(self, position: Position, now: float) -> None:
         """An object is a hole from now on."""
@@ -277,36 +294,36 @@ class MediaCache:
 
     def _fill(self, stop: Position, now: float) -> None:
         """Give up all that is missing before ``stop``."""
-        for start, end in self._progress.missing():
-            if start >= stop or self._progress.front >= stop:
-                break
-            self._give_up_all(PositionRange(start, min(end, stop)), now)
-        front = self._progress.front
-        if front < stop:
-            self._give_up_all(PositionRange(front, stop), now)
+        self._give_up_all(self._progress.missing(stop), now)
         self._progress.skip_to(stop)
 
-    def _give_up_all(self, missing: PositionRange, now: float) -> None:
-        """Give up the objects of a range. How many a group has is not known where the range goes on
-        in the next one; a hole then says that there may have been more."""
-        begun: dict[int, int] = {}
-        if missing.start.group < missing.stop.group:
-            for group, number in self._objects:
-                if missing.start <= (group, number) < missing.stop:
-                    begun[group] = max(number, begun.get(group, 0))
-        given_up = list(_within(missing, begun))
-        if len(given_up) > MOST_HOLES:
-            self._begin_anew(missing.stop)
-            return
+    def _give_up_all(self, missing: Sequence[PositionRange], now: float) -> None:
+        """Give up the objects of ranges, which are in media order, as far as there may be as many
+        holes: those of the last ones. How many a group has is not known where a range goes on in
+        the next one; a hole then says that there may have been more."""
+        allowed = HOLES_PER_OBJECT * self.objects - self.given_up
+        left = MOST_HOLES + min(0, allowed)
+        holes: list[tuple[Position, list[Position]]] = []
+        for start, stop in reversed(missing):
+            given_up = list(_within(start, stop, self._reach, left))
+            if len(given_up) > left:
+                self._begin_anew(stop)
+                break
+            left -= len(given_up)
+            holes.append((stop, given_up))
+        for stop, given_up in reversed(holes):
+            self._give_up_range(stop, given_up, now)
+
+    def _give_up_range(self, stop: Position, holes: list[Position], now: float) -> None:
         before: Position | None = None
-        for position in given_up:
+        for position in holes:
             if before is not None and position.group > before.group:
                 self._note_size(position.group, before.object + 1, now)
             self._give_up(position, now)
             before = position
-        if before is not None and missing.stop == (before.group + 1, 0):
-            self._note_size(missing.stop.group, before.object + 1, now)
-            self._count_late(missing.stop, now)
+        if before is not None and stop == (before.group + 1, 0):
+            self._note_size(stop.group, before.object + 1, now)
+            self._count_late(stop, now)
 
     def _count_late(self, position: Position, now: float) -> None:
         """A hole in place of the first object of a group was passed on before anybody knew how many
@@ -324,13 +341,17 @@ class MediaCache:
         self._change()
 
     def _begin_anew(self, start: Position) -> None:
+        """Keep only what is behind ``start``, as if nothing had been before."""
         for reader in self.readers:
             reader.cut_off = True
-        self.discard()
-        self._gone = None
-        self._progress = MediaProgress(start)
-        if self.final is not None:
-            self._progress.finish(self.final)
+        for position in [position for position in self._objects if position < start]:
+            object = self._objects.pop(position)
+            self._memory.release(object)
+            for piece in object.pieces:
+                del self._arrived[piece.number]
+        self._passed.clear()
+        self._least = self._gone = None
+        self._progress.skip_to(start)
         self._change()
 
     def _forget(self, object: CachedObject, now: float) -> None:
@@ -345,6 +366,8 @@ class MediaCache:
             self._give_up(position, now)
         if now - received >= self._memory.lifetime and self._progress.front < position:
             self._fill(position, now)  # what is still missing before it will not come
+        self._trim(self._sizes, MOST_SIZES)
+        self._trim(self._reach, MOST_SIZES)
         if not self._objects:
             self._change()
 
@@ -371,8 +394,7 @@ class MediaCache:
         if slowest > number or not object.complete:
             return
         passed[number] = position
-        if len(passed) > MOST_PASSED:
-            oldest, _ = passed.popitem(last=False)
+        if (oldest := self._trim(passed, MOST_PASSED)) is not None:
             for reader in self.readers:
                 if reader.arrival is not None and reader.arrival <= oldest:
                     reader.cut_off = True
@@ -383,16 +405,18 @@ class MediaCache:
         return self._least
 
 
-def _within(missing: PositionRange, begun: Mapping[int, int]) -> Iterator[Position]:
-    """Where holes stand for a range, at most one more than are allowed: for each object of the last
-    group, and of each group before for those up to one that has ``begun``, and one for what may be
-    behind that."""
-    (group, number), stop = missing
+def _within(
+    start: Position, stop: Position, reach: Mapping[int, int], most: int
+) -> Iterator[Position]:
+    """Where holes stand for a range, at most one more than ``most``: for each object of the last
+    group, and of each group before for those up to the one that it is known to ``reach``, and one
+    for what may be behind that."""
+    group, number = start
     count = 0
-    while (group, number) < stop and count <= MOST_HOLES:
+    while (group, number) < stop and count <= most:
         yield Position(group, number)
         count += 1
-        if group < stop.group and number > begun.get(group, -1):
+        if group < stop.group and number > reach.get(group, -1):
             group, number = group + 1, 0
         else:
             number += 1

@@ -99,8 +99,9 @@ class CachedObject:
     def _uncovered(self, fragment: Fragment, start: int, stop: int) -> list[Fragment]:
         at = start
         out: list[Fragment] = []
-        for piece in self.pieces[max(0, bisect_right(self._starts, start) - 1) :]:
-            begin, end = piece.fragment.offset, piece.fragment.stop
+        for index in range(max(0, bisect_right(self._starts, start) - 1), len(self.pieces)):
+            fragment_here = self.pieces[index].fragment  # of thousands, maybe: no copy of them
+            begin, end = fragment_here.offset, fragment_here.stop
             if begin >= stop:
                 break
             if end <= at:

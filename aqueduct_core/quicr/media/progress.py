@@ -129,10 +129,9 @@ class MediaProgress:
         if self._final is None or final.number > self._final:
             self._final = final.number
 
-    def missing(self) -> list[PositionRange]:
-        """What is not here, up to the newest object, or to the final point once that is known."""
-        stop = max(self._ahead.stop, self._final or 0)
-        return [range_of(*hole) for hole in self._ahead.missing(self._front, stop)]
+    def missing(self, stop: Position) -> list[PositionRange]:
+        """What is not here before ``stop``, in media order."""
+        return [range_of(*hole) for hole in self._ahead.missing(self._front, stop.number)]
 
     def _extend(self) -> PositionRange | None:
         """Make the lowest of the objects beyond the size of their group part of it."""

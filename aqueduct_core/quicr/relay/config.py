@@ -25,9 +25,11 @@ class RelayConfig:
             is missing when its final point is known; then the media ends with what came of it
             (Q30), and a hole where that point is not known.
         max_media: URLs that are posted or asked for at once. Each costs a few kilobytes, and up to
-            a third of a megabyte where its sender scatters objects. For one more, the oldest gives
-            way that nobody posts or reads now; where there is none, it is refused.
-        max_posts: posts of one connection at once; one more is refused.
+            a megabyte where its sender scatters objects, or makes many groups. For one more, the
+            oldest gives way that nobody posts or reads now; where there is none, it is refused.
+        max_posts: posts of one connection at once; one more is refused. A relay has one connection
+            to its upstream for all of its clients, so this and the two that follow bound what they
+            have together, too.
         max_waiting: requests of one connection at once for URLs of which nothing has come; one
             more is refused, so that nobody uses up the URLs of all.
         max_subscriptions: of one connection; each is told every URL. One more is refused.
@@ -42,9 +44,9 @@ class RelayConfig:
     linger: float = 10.0
     repost_wait: float = 30.0
     max_media: int = 4_096
-    max_posts: int = 256
-    max_waiting: int = 256
-    max_subscriptions: int = 16
+    max_posts: int = 1_024
+    max_waiting: int = 1_024
+    max_subscriptions: int = 256
     max_known: int = 4_096
 
     def __post_init__(self) -> None:

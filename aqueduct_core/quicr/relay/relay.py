@@ -39,7 +39,7 @@ from aqueduct_core.quicr.relay.media import (
     UrlCounts,
 )
 from aqueduct_core.quicr.relay.subscriptions import PrefixSubscriptions
-from aqueduct_core.quicr.relay.upstream import Aim, Purpose, Upstream
+from aqueduct_core.quicr.relay.upstream import Aim, FailedAim, Purpose, Upstream
 
 
 class _Subscription(NamedTuple):
@@ -117,6 +117,10 @@ class Relay:
         assert self._upstream is not None
         self._upstream.lost(now)
 
+    def take_failed(self) -> list[FailedAim]:
+        """Take what has failed at the upstream, as of `Upstream.take_failed`."""
+        return self._upstream.take_failed() if self._upstream is not None else []
+
     def counts(self) -> list[UrlCounts]:
         """What there is to say of each URL."""
         return [media.counts for media in self._media.values()]
@@ -137,8 +141,7 @@ class Relay:
     def _handle(self, engine: QuicrEngine, event: QuicrEvent, now: float) -> None:
         match event:
             case Fragments(stream, fragments, size):
-                feed = self._feed(engine, stream)
-                if feed is not None:
+                if (feed := self._feed(engine, stream)) is not None:
                     feed.media.take(fragments, now)
                 if size:
                     engine.consumed(stream, size, now)
@@ -150,8 +153,7 @@ class Relay:
             case Subscribed(stream, prefix):
                 self._subscribe(TransactionKey(engine, stream), prefix, now)
             case StartPoint(stream, start):
-                feed = self._feed(engine, stream)
-                if feed is not None:
+                if (feed := self._feed(engine, stream)) is not None:
                     feed.media.start_at(feed, start, now)
             case FinalPoint(stream, final, sure):
                 feed = self._feed(engine, stream)
@@ -169,12 +171,10 @@ class Relay:
             case Notified(_, url):
                 self._told(url, now)
             case ObjectsDropped(stream, positions):
-                delivery = self._delivery(engine, stream)
-                if delivery is not None:
+                if (delivery := self._delivery(engine, stream)) is not None:
                     delivery.media.dropped += len(positions)
             case SentOut(stream):
-                delivery = self._delivery(engine, stream)
-                if delivery is not None:
+                if (delivery := self._delivery(engine, stream)) is not None:
                     delivery.media.sent_out(delivery, now)
                     self._touch(delivery.media)
             case TransactionEnded(stream, reason, by_peer):
@@ -352,7 +352,7 @@ class Relay:
         self._changed.pop(media, None)
         self._subscriptions.withdraw(media.url)
         self._drop(Aim(Purpose.REQUEST, media.url), now)
-        self._drop(Aim(Purpose.POST, media.url), now)
+        self._drop(Aim(Purpose.POST, media.url), now, in_vain=media.upstream_waits)
         media.cache.discard()
 
     def _need_feed(self, media: RelayedMedia) -> None:
@@ -412,11 +412,11 @@ class Relay:
         key.engine.cancel(key.stream, now)
         self._kicks[key.engine] = None
 
-    def _drop(self, aim: Aim, now: float) -> None:
+    def _drop(self, aim: Aim, now: float, *, in_vain: bool = False) -> None:
         """The upstream is not needed for this any more."""
         if self._upstream is None:
             return
-        stream = self._upstream.drop(aim)
+        stream = self._upstream.drop(aim, in_vain=in_vain)
         engine = self._upstream.engine
         if stream is not None and engine is not None:
             self._cancel(TransactionKey(engine, stream), now)

@@ -32,6 +32,13 @@ class Aim(NamedTuple):
     name: bytes
 
 
+class FailedAim(NamedTuple):
+    """The upstream has ended it before its time, and it is tried ``again``; or it cannot be."""
+
+    aim: Aim
+    again: bool
+
+
 class _State(Enum):
     IDLE = "nothing is wanted of it, or it waits for its next attempt"
     DUE = "it is to be dialled"
@@ -60,6 +67,7 @@ class Upstream:
         self._retries: Timers[Aim] = Timers()
         self._dial_at: float | None = None
         self._backoff = Backoff(FIRST_WAIT, LONGEST_WAIT, chance)
+        self._failed: list[FailedAim] = []
 
     def __contains__(self, aim: Aim) -> bool:
         return aim in self._streams
@@ -121,8 +129,11 @@ class Upstream:
         if self._state is _State.IDLE and self._dial_at is None:
             self._state = _State.DUE
 
-    def drop(self, aim: Aim) -> int | None:
-        """It is not wanted any more; the transaction that is to be cancelled."""
+    def drop(self, aim: Aim, *, in_vain: bool = False) -> int | None:
+        """It is not wanted any more; the transaction that is to be cancelled. ``in_vain``: it has
+        not come to its end, and cannot any more."""
+        if in_vain and aim in self._streams:
+            self._failed.append(FailedAim(aim, again=False))
         self._unopened.pop(aim, None)
         self._retries.cancel(aim)
         stream = self._streams.pop(aim, None)
@@ -150,7 +161,13 @@ class Upstream:
             return None
         self._streams[aim] = None
         if refused:
+            self._failed.append(FailedAim(aim, again=True))
             self._retries.set(aim, now + RETRY)
         else:
             self._unopened[aim] = None
         return aim
+
+    def take_failed(self) -> list[FailedAim]:
+        """Take what was refused, or dropped in vain, since the last call."""
+        taken, self._failed = self._failed, []
+        return taken

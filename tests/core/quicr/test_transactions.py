@@ -373,10 +373,18 @@ def test_a_peer_that_resets_a_stream_has_ended_the_transaction(
     subscribed = Raw()
     subscribed.stream(0, message("09" + url("m")))
     assert subscribed.handle(input) == [gone]
+    subscribing = Raw(client=True)
+    subscribing.engine.subscribe(b"m", 0)
+    subscribing.turn()
+    assert subscribing.handle(input) == [gone]
+    reset = isinstance(input, StreamReset)
+    for raw in (serving, reading, subscribed, subscribing):
+        assert (0 in raw.ends) is reset  # else QUIC ends it
+        assert (raw.engine.footprint.size == 0) is reset
     opening = Raw()
     opening.stream(0, "0003")
     assert opening.handle(input) == []
-    for raw in (serving, reading, subscribed, opening):
+    for raw in (serving, reading, subscribed, subscribing, opening):
         assert raw.closed is None
         assert raw.handle(StreamReset(400, 1)) == []
 

@@ -75,9 +75,11 @@ class Net:
         self.servers.append(server)
         return server
 
-    async def client(self, server: MediaServer | None = None) -> QuicrClient:
+    async def client(
+        self, server: MediaServer | None = None, *, config: QuicrConfig | None = None
+    ) -> QuicrClient:
         where = await self.way_to(server or self.servers[-1])
-        return await self._stack.enter_async_context(client_of(where))
+        return await self._stack.enter_async_context(client_of(where, config=config))
 
     async def way_to(self, server: MediaServer) -> str:
         """Where it is reached, over a path of its own."""

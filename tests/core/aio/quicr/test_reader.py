@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.errors import ChannelEnded
+from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.media.reception import GapReason
 from tests.core.aio.quicr.scene import net, publish, read_all
 from tests.core.quicr.ends import media
 from tests.support.event_loop import eventually, in_loop
+from tests.support.proxy import Impairment
 from tests.support.rules import rule
 from tests.support.virtual_loop import let_happen
 
@@ -38,6 +40,21 @@ async def test_a_timeout_begins_anew_with_each_object() -> None:
                 await publisher.send(b"x")
                 assert (await anext(reader)).object == number
                 await let_happen(0.3)
+
+
+@in_loop
+async def test_a_timeout_does_not_wait_for_the_way_of_what_is_published_beside() -> None:
+    async with net(Impairment(delay=0.02, rate=125_000, queue=12_000)) as net_:
+        await net_.origin()
+        client = await net_.client(config=QuicrConfig())
+        reader = client.request("nobody", timeout=0.5)
+        async with client.publish("a", max_queued=1 << 30) as publisher:
+            for _ in range(600):
+                await publisher.send(bytes(1_000))
+            with pytest.raises(ChannelEnded, match="NO_REPLY"):
+                await anext(reader)
+            assert publisher.queued > 0
+            assert publisher.pressure.delay > 0.1
 
 
 @in_loop

@@ -10,6 +10,7 @@ from aqueduct_core.aio.quicr.server import MediaServer
 from tests.core.aio.quicr.scene import net, publish, read_all
 from tests.core.quicr.ends import media
 from tests.support.event_loop import eventually, in_loop
+from tests.support.ports import free_port
 from tests.support.proxy import Impairment
 from tests.support.rules import rule
 
@@ -83,6 +84,30 @@ async def test_an_upstream_that_goes_away_is_dialled_again() -> None:
                 if position in ((0, 3), (1, 0)):
                     await eventually(lambda: cut_upstream(relay))
         assert await got == OBJECTS
+
+
+@in_loop
+async def test_what_an_upstream_refuses_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with net() as net_:
+        await net_.origin(max_subscriptions=1)
+        relay = await net_.relay(datagram=False)
+        client = await net_.client(relay)
+        client.subscribe("a")
+        client.subscribe(b"b\n")
+        await eventually(lambda: "tried again" in caplog.text)
+        upstream = net_.servers[0].url.removeprefix("quicr://")
+        [line] = [line for line in caplog.messages if "tried again" in line]
+        assert line == f"{upstream} has ended our subscribe of 'b\\x0a'; it is tried again"
+
+
+@in_loop
+async def test_what_the_upstream_never_got_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with net() as net_:
+        nobody = f"127.0.0.1:{free_port()}"
+        relay = await net_.relay(datagram=True, upstream=f"quicr://{nobody}", lifetime=1, linger=0)
+        await publish(await net_.client(relay), "a", OBJECTS)
+        await eventually(lambda: relay.counts() == [])
+        assert f"'a' was posted here, and is forgotten before {nobody} had" in caplog.text
 
 
 def cut_upstream(relay: MediaServer) -> bool:

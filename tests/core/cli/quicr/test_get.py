@@ -32,6 +32,19 @@ def test_objects_are_printed_as_they_are(origin: Listener, certificates: Path) -
     assert (done.stdout, done.stderr) == (b"one\0two\0", b"")
 
 
+def test_an_object_that_can_be_posted_can_be_had(
+    origin: Listener, certificates: Path, tmp_path: Path
+) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * (17 << 20))
+    own = trust(certificates)
+    done = aqueduct("quicr", "post", origin.url, "get/large", large, "--whole-file", *own)
+    assert done.returncode == 0, done.stderr
+    done = aqueduct("quicr", "get", origin.url, "get/large", "--delimiter", "", *own)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == large.read_bytes()
+
+
 def test_json_lines_say_where_objects_stand(origin: Listener, certificates: Path) -> None:
     post(origin, certificates, "get/json", "--group-size", "4", "--flags", "0x81")
     done = aqueduct("quicr", "get", origin.url, "get/json", *trust(certificates), "-J")

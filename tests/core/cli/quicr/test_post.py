@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.quicr.media.fragment import MAX_OBJECT
 from tests.core.cli.quicr.running import trust
 from tests.core.cli.running import Listener, aqueduct, one_error
 
@@ -44,6 +45,18 @@ def test_flags_that_no_object_can_have(flags: str, origin: Listener, certificate
     done = aqueduct("quicr", "post", origin.url, "a", f"--flags={flags}", *trust(certificates))
     assert done.returncode == 2
     assert b"is not a number from 0 to 0xfe" in done.stderr
+
+
+def test_what_no_media_can_carry(origin: Listener, certificates: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(MAX_OBJECT + 1)
+    where = (origin.url, "post/large", large, *trust(certificates))
+    done = aqueduct("quicr", "post", *where, "--whole-file")
+    assert f"above {MAX_OBJECT}" in one_error(done, "AQUEDUCT_INVALID_OPTION.BAD_VALUE")
+    for verb in ("post", "get", "watch"):
+        done = aqueduct("quicr", verb, origin.url, "u" * 2_000, *trust(certificates), stdin=b"x")
+        assert "2000 bytes, and 1024" in one_error(done, "AQUEDUCT_INVALID_OPTION.BAD_VALUE")
 
 
 def test_a_file_that_is_not_there_is_told_before_anybody_is_dialled(certificates: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.core.cli.quicr.running import serving, trust
 from tests.core.cli.running import Listener, aqueduct, one_error
+from tests.support.ports import free_port
 
 
 def test_media_go_through_two_relays(origin: Listener, certificates: Path) -> None:
@@ -38,6 +39,13 @@ def test_without_json_comments_tell_the_same(certificates: Path) -> None:
         aqueduct("quicr", "post", origin.url, "m", *trust(certificates), stdin=b"one\ntwo\n")
         line = origin.line(r"# m: (.* 2 objects, 6 bytes, 0 lost or dropped)")
         assert line.startswith("0 readers, ")
+
+
+def test_a_relay_tells_that_nobody_is_upstream(certificates: Path) -> None:
+    nobody, own = f"127.0.0.1:{free_port()}", trust(certificates)
+    with serving(certificates, "relay", f"quicr://{nobody}", *own) as relay:
+        aqueduct("quicr", "post", relay.url, "m", *own, stdin=b"one\n")
+        assert relay.line(rf".*({nobody} cannot be reached)")
 
 
 def test_a_server_without_certificate_is_refused() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from aqueduct_core.quicr.media.cache import MOST_HOLES, MediaCache
+from aqueduct_core.quicr.media.cache import HOLES_PER_OBJECT, MOST_HOLES, MediaCache
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cache_readers import ArrivalOrderReader, MediaOrderReader
 from aqueduct_core.quicr.media.fragment import Fragment, hole
@@ -133,6 +133,35 @@ def test_a_gap_that_is_too_wide_begins_the_cache_anew() -> None:
     assert all(reader.cut_off for reader in readers)
     assert all(reader.peek() is None and reader.final is None for reader in readers)
     assert both(cache) == ([f"0/{MOST_HOLES + 10}"],) * 2
+
+
+def test_what_came_behind_such_a_gap_stays() -> None:
+    """Its start point may come late (Q15)."""
+    cache = cache_of((0, 0), (0, MOST_HOLES + 10), (0, MOST_HOLES + 12))
+    cache.start_at(Position(0, MOST_HOLES + 10), 1.0)
+    put(cache, (0, MOST_HOLES + 11))
+    assert both(cache) == (
+        [f"0/{MOST_HOLES + more}" for more in (10, 11, 12)],
+        [f"0/{MOST_HOLES + more}" for more in (10, 12, 11)],
+    )
+
+
+@pytest.mark.parametrize("ends", ["cut short", "too many"])
+def test_a_sender_who_scatters_its_objects_does_not_get_holes_without_end(
+    ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few bytes of it would keep a relay busy for minutes, and fill the paths of its readers."""
+    if ends == "too many":
+        monkeypatch.setattr("aqueduct_core.quicr.media.progress.RANGES", 10)
+    cache = cache_of()
+    apart, objects = MOST_HOLES - 1, 40
+    put(cache, *((0, apart * number) for number in range(1, objects + 1)))
+    if ends == "cut short":
+        cache.cut_short(1.0)
+    assert 0 < cache.given_up <= MOST_HOLES + HOLES_PER_OBJECT * objects
+    assert read(MediaOrderReader(cache, 2.0))[-1 if ends == "too many" else -2] == (
+        f"0/{apart * (objects - 10 if ends == 'too many' else objects)}"
+    )
 
 
 def test_a_final_point_is_complete_when_all_before_it_was_here() -> None:

@@ -74,7 +74,7 @@ def test_what_is_released_is_not_counted_any_more() -> None:
     assert memory.size == 0
 
 
-@pytest.mark.parametrize("hostile", ["whole", "incomplete"])
+@pytest.mark.parametrize("hostile", ["whole", "incomplete", "groups"])
 def test_any_number_of_objects_stays_below_the_bound(hostile: str) -> None:
     """Some fragments of each; what is counted is at least what it takes."""
     memory = CacheMemory(most=4 << 20)
@@ -84,7 +84,10 @@ def test_any_number_of_objects_stays_below_the_bound(hostile: str) -> None:
     try:
         for number in range(20_000):
             data = bytes(50)
-            cache.add(Fragment(0, 2 * number, 0, data, hostile == "whole"), 0.0)
+            if hostile == "groups":
+                cache.add(Fragment(number, 0, 0, data, True, 0, 0, min(number, 1)), 0.0)
+            else:
+                cache.add(Fragment(0, 2 * number, 0, data, hostile == "whole"), 0.0)
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
     finally:

@@ -54,7 +54,7 @@ def test_it_is_what_one_position_after_the_other_gives(
     model.final = final
     progress.finish(final)
     assert progress.complete == model.complete
-    for start, stop in progress.missing():
+    for start, stop in progress.missing(final):
         assert start < stop
         assert start not in progress
 
@@ -69,7 +69,8 @@ def test_objects_in_order_are_one_number() -> None:
             assert progress.add(position) is None
             assert position in progress
     assert progress.front == (3 * RECENT_GROUPS - 1, 3)
-    assert progress.missing() == []
+    assert progress.missing(progress.front.following) != []
+    assert progress.missing(progress.front) == []
     assert progress.size <= RECENT_GROUPS * RANGE_BYTES
 
 
@@ -78,9 +79,9 @@ def test_the_front_waits_for_the_size_of_a_group() -> None:
     """And only its last object can be missing where the next group is there."""
     progress = progress_with((0, 0), (0, 1), (1, 0))
     assert progress.front == (0, 2)
-    assert progress.missing() == [PositionRange(Position(0, 2), Position(1, 0))]
+    assert progress.missing(Position(1, 0)) == [PositionRange(Position(0, 2), Position(1, 0))]
     progress.note_previous(1, 3)
-    assert progress.missing() == [PositionRange(Position(0, 2), Position(0, 3))]
+    assert progress.missing(Position(1, 0)) == [PositionRange(Position(0, 2), Position(0, 3))]
     progress.add(Position(0, 2))
     assert progress.front == (1, 1)
 
@@ -152,7 +153,7 @@ def test_of_several_final_points_the_furthest_counts() -> None:
     for final in ((0, 1), (0, 2), (0, 1)):
         progress.finish(Position(*final))
     assert not progress.complete
-    assert progress.missing() == [PositionRange(Position(0, 1), Position(0, 2))]
+    assert progress.missing(Position(0, 2)) == [PositionRange(Position(0, 1), Position(0, 2))]
 
 
 def test_the_last_number_of_a_group_is_followed_by_the_next_group() -> None:

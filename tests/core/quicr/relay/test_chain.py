@@ -10,6 +10,7 @@ import pytest
 from aqueduct_core.quicr.events import EndReason, Notified, TransactionEnded
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.relay.config import RelayConfig
+from aqueduct_core.quicr.relay.upstream import RETRY, Aim, FailedAim, Purpose
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from tests.core.quicr.ends import Objects, media
 from tests.core.quicr.relay.stations import Client, Station
@@ -42,6 +43,11 @@ def same(client: Client, stream: int, objects: Objects) -> None:
     assert {p: received.objects[p] for p in sorted(received.objects)} == objects
     assert received.final == max(objects).following
 
+
+CLIENTS = 4
+POSTS = 260
+PREFIXES = 20
+"""What the clients of one relay have together."""
 
 MODES = list(itertools.product([False, True], repeat=4))
 
@@ -367,3 +373,61 @@ def test_a_relay_asks_its_upstream_where_a_post_of_its_own_has_brought_nothing()
     publisher.post(b"a", MEDIA)
     chain.run_until_over(reader, get)
     same(reader, get, MEDIA)
+
+
+@rule("Q-21", "Q-24")
+def test_the_upstream_has_room_for_what_the_clients_of_a_relay_want_together() -> None:
+    """Its relay is one connection to it."""
+    network = MemoryNetwork()
+    origin = Station(network)
+    relay = Station(network, upstream=origin, max_streams_bidi=2_000)
+    clients = [relay.client(max_streams_bidi=2_000) for _ in range(CLIENTS)]
+    for number, client in enumerate(clients):
+        for each in range(POSTS // CLIENTS):
+            client.post(b"%d/%d" % (number, each), media(1), finished=False)
+        for prefix in range(PREFIXES // CLIENTS):
+            client.watch(b"%d-%d/" % (number, prefix))
+    network.run_for(1.0)
+    publisher = origin.client()
+    for number in range(CLIENTS):
+        for prefix in range(PREFIXES // CLIENTS):
+            publisher.post(b"%d-%d/" % (number, prefix), media(1))
+    network.run_for(1.0)
+    assert relay.relay.take_failed() == []
+    assert sum(counts.objects for counts in origin.relay.counts()) == POSTS + PREFIXES
+    assert sum(len(client.told(Notified)) for client in clients) == PREFIXES
+
+
+def test_what_the_upstream_refuses_is_told_and_tried_again() -> None:
+    network = MemoryNetwork()
+    origin = Station(network, RelayConfig(max_subscriptions=1))
+    relay = Station(network, upstream=origin)
+    client = relay.client()
+    first = client.watch(b"a")
+    network.run_for(1.0)
+    client.watch(b"b")
+    network.run_for(1.0)
+    refused = [FailedAim(Aim(Purpose.SUBSCRIBE, b"b"), again=True)]
+    assert relay.relay.take_failed() == refused
+    network.run_for(RETRY)
+    assert relay.relay.take_failed() == refused
+    client.cancel(first)
+    origin.client().post(b"b", media(1))
+    network.run_for(RETRY)
+    assert [event.url for event in client.told(Notified)] == [b"b"]
+    assert relay.relay.take_failed() == []
+
+
+def test_what_the_upstream_was_away_for_too_long_to_get_is_told() -> None:
+    """The publisher has learned that the relay has it all."""
+    network = MemoryNetwork()
+    relay = Station(network, upstream=Station(network))
+    relay.reachable = False
+    client = relay.client()
+    post = client.post(b"a", MEDIA)
+    network.run_for(100.0)
+    assert client.of(post).ended == TransactionEnded(post, EndReason.COMPLETE)
+    assert relay.relay.take_failed() == []
+    network.run_for(100.0)
+    assert relay.relay.counts() == []
+    assert relay.relay.take_failed() == [FailedAim(Aim(Purpose.POST, b"a"), again=False)]
