@@ -12,6 +12,7 @@ from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT
+from aqueduct_core.quicr.urls import url_bytes, url_text
 
 
 def engine_config(settings: QuicrIntake) -> QuicrConfig:
@@ -80,7 +81,6 @@ class ReaderSession(MediaSession):
         self._datagrams = settings.media.delivery == "datagram"
         self._requests = requests
         self._report = report
-        self._urls: dict[int, bytes] = {}
         self._ready = False
 
     @property
@@ -121,25 +121,27 @@ class ReaderSession(MediaSession):
 
     def answer(self, event: Posted | Notified, now: float) -> None:
         if isinstance(event, Notified):
-            self._requests.add(event.url)
+            self._requests.add(url_text(event.url))
             self._ask()
 
     def progressed(self, opened: OpenMedia) -> None:
         self.progress = True
-        self._requests.received(opened.url)
+        self._requests.received(opened.source.channel)
 
     def completed(self, opened: OpenMedia) -> None:
-        self._requests.recorded(opened.url)
+        self._requests.recorded(opened.source.channel)
         self._report.changed()
 
     def cancelled(self, opened: OpenMedia, now: float) -> None:
-        self._requests.cancelled(opened.url, now)
+        reason = "its sender gave it up before its final point"
+        self._requests.cancelled(opened.source.channel, now, reason)
 
     def _ask(self) -> None:
         if not self._ready or self._engine.closed is not None:
             return
         now = self._context.clock()
-        for request in self._requests.take(now):
-            stream = self._engine.request(request.url, datagram=self._datagrams, now=now)
-            self.open(stream, request.url, datagram=self._datagrams)
+        for name in self._requests.take(now):
+            url = url_bytes(name)
+            stream = self._engine.request(url, datagram=self._datagrams, now=now)
+            self.open(stream, url, datagram=self._datagrams)
         self.kick()

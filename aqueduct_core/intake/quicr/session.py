@@ -51,7 +51,6 @@ class OpenMedia:
     """A media on its way to us. ``held``: bytes, as they were counted last; ``finishing``: its end
     is recorded, and confirmed when durable."""
 
-    url: bytes
     media: IncomingMedia
     source: UrlSource
     tally: ChannelTally = field(default_factory=ChannelTally)
@@ -178,7 +177,7 @@ class MediaSession(Session[QuicrEngine]):
             known=known,
             max_object=self._max_object,
         )
-        opened = OpenMedia(url, media, UrlSource(name, NOBODY, self.id, stream))
+        opened = OpenMedia(media, UrlSource(name, NOBODY, self.id, stream))
         self._media[stream] = opened
         self._count(opened, media.size)
         self._recorder.opened(opened.source)
