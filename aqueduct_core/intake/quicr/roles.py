@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.quicr.requests import MediaRequests
-from aqueduct_core.intake.quicr.session import CallLater, MediaSession, OpenMedia
+from aqueduct_core.intake.quicr.session import MediaSession, OpenMedia
 from aqueduct_core.intake.quicr.settings import QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents
+from aqueduct_core.intake.sessions.wakeup import CallLater
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent
