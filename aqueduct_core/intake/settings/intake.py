@@ -122,6 +122,16 @@ class IntakeSettings(ServiceSettings, frozen=True):
         """Those of its protocol, of which each setting is an option of its queries."""
         return ()
 
+    @property
+    def own_options(self) -> dict[str, Any]:
+        """What its protocol has besides, by option; None: not given."""
+        return {}
+
+    @property
+    def own_admission(self) -> dict[str, str]:
+        """What of it decides who can bring messages, by option (`settings.recorded`)."""
+        return {}
+
     def to_json(self) -> str:
         """One line of JSON. Holds secrets: for standard input or an owner-only file."""
         content = {**msgspec.to_builtins(self), "credentials": self.credentials.to_json()}
