@@ -296,8 +296,10 @@ class Channel:
             if sending.complete:
                 self.close(CloseReason.ENDED)
             return data
-        if self.number not in context.timers and (due := sending.due) is not None:
-            context.timers.set(self.number, due)
+        # one that goes for the first time is due no sooner than those before it
+        again = packet.resent_at is not None
+        if (again or self.number not in context.timers) and (due := sending.due) is not None:
+            context.timers.sooner(self.number, due)
         acks = self.acks(now, limit - packet.size + channel_packets.ACK_BYTES)
         return channel_packets.encode_content(
             self.number, packet.seq, acks, packet.fields, packet.body
