@@ -45,6 +45,7 @@ DEFAULT_PROTOCOL = "aqueduct"
 _BUILT_IN = {
     DEFAULT_PROTOCOL: "aqueduct_core.intake.aqueduct.adapter:ADAPTER",
     "quicr": "aqueduct_core.intake.quicr.adapter:ADAPTER",
+    "telehash": "aqueduct_core.intake.telehash.adapter:ADAPTER",
 }
 
 SettingsT = TypeVar("SettingsT", bound=IntakeSettings)
@@ -131,7 +132,7 @@ def adapter_named(protocol: str) -> Adapter[Any]:
     """The adapter of a protocol.
 
     Args:
-        protocol: ``aqueduct``, ``quicr``, or where an adapter is: ``package.module:NAME``.
+        protocol: ``aqueduct``, ``quicr``, ``telehash``, or where an adapter is: ``package.module:NAME``.
 
     Raises:
         InvalidOption: BAD_VALUE: there is none.

@@ -81,6 +81,9 @@ class LineSession(Session[TelehashEngine]):
             self, self.id, context.groups, context.wall_microseconds, budget
         )
         self._admitted = False
+        self._resting = False
+        self._rested_at = 0.0
+        """Until then we have listened to nobody."""
         self._wakeup = Wakeup(later, context.clock, self._wake)
         if settings.channels.ack_level == "committed":
             self.tracker = CommitTracker(self._committed)
@@ -158,6 +161,15 @@ class LineSession(Session[TelehashEngine]):
         self._context.refusals.add("channels refused", *line)
         self._recorder.unrepeatable(channel.source, tally, reason)
         self._fail(channel, f"a mark comes again, and its {reason}")
+
+    def pause(self) -> None:
+        self._resting = True
+        super().pause()
+
+    def resume(self) -> None:
+        self._resting = False
+        self._rested_at = self._context.clock()
+        super().resume()
 
     # the inside
 
@@ -256,15 +268,14 @@ class LineSession(Session[TelehashEngine]):
         if channel is None:
             return
         counters = self._context.counters
-        if channel.finishing:
+        if channel.finishing and not channel.unacked:
             counters.finished += 1
         elif closed.reason is CloseReason.TIMED_OUT:
             timeout = self._settings.channels.channel_timeout
             self._end(channel, TIMEOUT, f"the peer has acked nothing for {timeout:g} s")
         elif closed.reason is CloseReason.FAILED:
             counters.cancelled += 1
-            who = "the peer" if closed.by_peer else "the intake"
-            reason = f"{who} failed it: {escaped(closed.err or '')}"
+            reason = f"the peer failed it: {escaped(closed.err or '')}"
             if channel.unacked:
                 reason += f"; {self._why_unacked(channel)}"
                 self._note_given_up(channel)
@@ -304,6 +315,8 @@ class LineSession(Session[TelehashEngine]):
         if self._engine.closed is not None:
             return
         now = self._context.clock()
+        if self._resting:
+            self._rested_at = now
         timeout = self._settings.channels.channel_timeout
         waiting = False
         for channel in list(self._channels):
@@ -311,8 +324,8 @@ class LineSession(Session[TelehashEngine]):
             waiting = waiting or since is not None
             if since is None or now - since < timeout:
                 continue
-            heard = self._engine.heard_at(channel.source.channel_id)
-            if heard is not None and now - heard < min(SILENCE, timeout):
+            heard = self._engine.heard_at(channel.source.channel_id) or 0.0
+            if now - max(heard, self._rested_at) < min(SILENCE, timeout):
                 continue
             self._channels.pop(channel.source.channel_id)
             reason = f"the peer is silent, and has given it up: {self._why_unacked(channel)}"

@@ -1,0 +1,116 @@
+"""The two kinds of line: peers dial us and open channels, or we dial and open them."""
+
+from __future__ import annotations
+
+from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.remote import ConnectionEvents
+from aqueduct_core.intake.sessions.requests import EndpointRequests
+from aqueduct_core.intake.sessions.wakeup import CallLater
+from aqueduct_core.intake.telehash.event_recorder import EventBudget
+from aqueduct_core.intake.telehash.open_channels import OpenChannel
+from aqueduct_core.intake.telehash.session import LineSession
+from aqueduct_core.intake.telehash.settings import TelehashIntake
+from aqueduct_core.telehash.config import TelehashConfig
+from aqueduct_core.telehash.engine import TelehashEngine
+from aqueduct_core.telehash.events import TelehashEvent
+
+
+def engine_config(settings: TelehashIntake) -> TelehashConfig:
+    """Of either kind. An intake sends the opening packets of its own channels, and acks."""
+    return TelehashConfig(
+        receive_window=settings.channels.window,
+        channel_timeout=settings.channels.channel_timeout,
+        admit_at_once=settings.carrier == "quic",
+    )
+
+
+class OpeningSession(LineSession):
+    """Opens a channel of each type and takes what the peer sends on it, until its end is durable.
+
+    What is open when the line is lost is opened again on the next one, where everything begins
+    anew (P3); what comes again is known by its marks, where it has some.
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        engine: TelehashEngine,
+        context: SessionContext,
+        settings: TelehashIntake,
+        requests: EndpointRequests,
+        report: ConnectionEvents,
+        *,
+        budget: EventBudget,
+        later: CallLater,
+    ) -> None:
+        super().__init__(peer, engine, context, settings, budget=budget, later=later)
+        self.progress = False
+        """Packets came on this line."""
+        self._requests = requests
+        self._report = report
+        self._ready = False
+        self._finishing: dict[int, str] = {}
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is wanted any more."""
+        return self._requests.settled
+
+    def leave(self) -> None:
+        """Each peer learns by our acks that we have all of its channel."""
+
+    @property
+    def left(self) -> bool:
+        """They have been sent: no channel waits for one."""
+        return not self.channels
+
+    def ready(self, now: float) -> None:
+        self._ready = True
+        self._report.opened()
+        self._open()
+
+    def handle(self, events: list[TelehashEvent]) -> None:
+        super().handle(events)
+        lost = next((event for event in events if isinstance(event, LinkLost)), None)
+        if lost is not None:
+            self._requests.lost(self._context.clock())
+            self._report.closed(lost)
+        else:
+            self._open()
+            self._report.changed()
+
+    def received(self, channel: OpenChannel) -> None:
+        self.progress = True
+        if channel.ours:
+            self._requests.received(channel.source.channel)
+
+    def gave_up(self, channel: OpenChannel, reason: str) -> None:
+        if channel.ours:
+            self._requests.cancelled(channel.source.channel, self._context.clock(), reason)
+
+    def finishing(self, channel: OpenChannel) -> None:
+        if channel.ours:
+            self._finishing[channel.source.channel_id] = channel.source.channel
+
+    def recorded(self, channels: list[int]) -> None:
+        super().recorded(channels)
+        for number in channels:
+            kind = self._finishing.pop(number, None)
+            if kind is not None:
+                self._requests.recorded(kind)
+        self._report.changed()
+
+    def woken(self, now: float) -> None:
+        self._open()
+
+    def _open(self) -> None:
+        """What is to be opened now; and look again when there is more."""
+        if not self._ready or self._engine.closed is not None:
+            return
+        now = self._context.clock()
+        for kind in self._requests.take(now):
+            number = self._engine.open(kind, reliable=True, now=now)
+            self.add_channel(number, kind, reliable=True, ours=True)
+        self._wakeup.by(self._requests.next_at)
+        self.kick()
