@@ -132,7 +132,8 @@ def adapter_named(protocol: str) -> Adapter[Any]:
     """The adapter of a protocol.
 
     Args:
-        protocol: ``aqueduct``, ``quicr``, ``telehash``, or where an adapter is: ``package.module:NAME``.
+        protocol: ``aqueduct``, ``quicr``, ``telehash``, or where an adapter is:
+            ``package.module:NAME``.
 
     Raises:
         InvalidOption: BAD_VALUE: there is none.

@@ -88,7 +88,7 @@ class Channel:
         self._acked: int | None = None  # to be told
         self._full = False
         self._asked_bare = False  # a miss without an ack was sent
-        self._heard_at = 0.0
+        self.heard_at = 0.0
         self._give_up_at = math.inf
 
     @property
@@ -187,7 +187,7 @@ class Channel:
             if packet.has_content:
                 context.drop(PacketFault.NO_SEQ, self.number)
             return
-        self._heard_at = now
+        self.heard_at = now
         receiving = self.receiving
         before = receiving.next_seq
         fault = receiving.take(packet, seq)
@@ -264,7 +264,7 @@ class Channel:
         miss = receiving.missing()
         if miss:
             miss = miss[: max(0, room - channel_packets.ACK_BYTES - _MISS_BYTES) // _MISS_ENTRY]
-            if now < self._heard_at + context.config.channel_timeout:
+            if now < self.heard_at + context.config.channel_timeout:
                 context.late.add(self.number, now)
         if stop:
             if not miss and self._asked_bare:

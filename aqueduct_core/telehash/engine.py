@@ -255,6 +255,12 @@ class TelehashEngine:
         found = self._channels.get(channel)
         return 0 if found is None else found.room
 
+    def heard_at(self, channel: int) -> float | None:
+        """When the last packet with a number came on a reliable channel, whether it was new or not;
+        None: there is no such channel."""
+        found = self._channels.get(channel)
+        return None if found is None else found.heard_at
+
     def done(self, channel: int, upto: int, now: float) -> None:
         """The application has processed the packets below ``upto`` of a reliable channel: they are
         acked shortly (T6, T7)."""

@@ -28,6 +28,9 @@ from aqueduct_core.telehash.hashnames import dials_odd, hashname_of
 from aqueduct_core.transport.plain_udp.link import PlainSettings
 from aqueduct_core.transport.settings import LinkSettings
 
+INTERNAL_ERROR = max(CloseCode) + 1
+"""The code with which a line is closed that fails by a fault of ours."""
+
 
 class TelehashAdapter(Adapter[TelehashIntake]):
     """The ack of the protocol means stored, or committed; over QUIC datagrams, or plain UDP."""
@@ -37,7 +40,7 @@ class TelehashAdapter(Adapter[TelehashIntake]):
     settings = TelehashIntake
     rows: RowFormat = ROWS
     no_error: int = CloseCode.NO_ERROR
-    internal_error: int = CloseCode.INTERNAL
+    internal_error: int = INTERNAL_ERROR
     has_tokens = False
 
     def link(self, settings: TelehashIntake) -> LinkSettings:

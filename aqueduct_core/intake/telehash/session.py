@@ -127,6 +127,14 @@ class LineSession(Session[TelehashEngine]):
         """Packets of a channel came that are to be stored."""
         return
 
+    def finishing(self, channel: OpenChannel) -> None:
+        """The end of a channel is in the group; `recorded` follows."""
+        return
+
+    def woken(self, now: float) -> None:
+        """Time has passed: there may be something to do that was waited for."""
+        return
+
     def gave_up(self, channel: OpenChannel, reason: str) -> None:
         """A channel is over before its end."""
         return
@@ -236,6 +244,7 @@ class LineSession(Session[TelehashEngine]):
             self._context.groups.flush()  # so that all is compared before the channel has finished
         if batch.end and batch.channel in self._channels:
             channel.finishing = True
+            self.finishing(channel)
             self._recorder.finished(channel.source, channel.tally)
         if channel.reliable:
             self._wakeup.by(now + LOOK_SECONDS)
@@ -329,13 +338,12 @@ class LineSession(Session[TelehashEngine]):
                 continue
             self._channels.pop(channel.source.channel_id)
             reason = f"the peer is silent, and has given it up: {self._why_unacked(channel)}"
-            self._recorder.ended(
-                TIMEOUT, channel.source, channel.tally, reason, channel.unacked
-            )
+            self._recorder.ended(TIMEOUT, channel.source, channel.tally, reason, channel.unacked)
             self._note_given_up(channel)
             self._fail(channel, "timeout")
         if waiting:
             self._wakeup.by(now + LOOK_SECONDS)
+        self.woken(now)
 
     def _why_unacked(self, channel: OpenChannel) -> str:
         packets = f"{channel.unacked} packets"

@@ -45,7 +45,7 @@ def test_a_flood_of_strangers_is_a_bounded_number_of_events_a_period() -> None:
         assert clock.notified == period + 1
         (summary,) = rejections.take()
         left_out = 10_000 - MAX_REJECTED
-        expected = f"{left_out} more connections were refused, the last one: no such token"
+        expected = f"{left_out} more were refused, the last one: no such token"
         assert summary.event.reason == expected
         assert not rejections.ready
 
