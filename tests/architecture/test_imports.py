@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "primitives"},
     "aqueduct": {"errors", "primitives", "engine"},
     "quicr": {"errors", "primitives", "engine"},
+    "telehash": {"errors", "primitives", "engine"},
     "transport": {"escape", "errors", "logs", "primitives", "engine"},
     "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "quicr", "transport"},
     "spool": {"errors", "primitives"},
@@ -60,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 MODULES = {"errors", "escape"}
 """Those that are a file and no folder."""
-ENGINES = ("engine", "aqueduct", "quicr")
+ENGINES = ("engine", "aqueduct", "quicr", "telehash")
 PURE = {
     "__future__",
     "abc",
@@ -74,6 +75,7 @@ PURE = {
     "json",
     "logging",
     "math",
+    "msgspec",
     "numpy",
     "re",
     "typing",
