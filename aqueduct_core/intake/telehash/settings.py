@@ -14,9 +14,9 @@ from aqueduct_core.intake.telehash.channels import MAX_TYPES, ChannelIntake, che
 from aqueduct_core.primitives.settings import Section
 from aqueduct_core.telehash.hashnames import hashname_of
 
-Carrier: TypeAlias = Literal["quic", "udp"]
+CarrierName: TypeAlias = Literal["quic", "udp"]
 
-SCHEMES: Mapping[str, Carrier] = {"telehash": "quic", "udp": "udp"}
+SCHEMES: Mapping[str, CarrierName] = {"telehash": "quic", "udp": "udp"}
 """Of URLs, and what they say of the carrier."""
 
 
@@ -45,7 +45,7 @@ class TelehashIntake(IntakeSettings, frozen=True, kw_only=True):
 
     channels: ChannelIntake = ChannelIntake()
     types: tuple[str, ...] = ()
-    carrier: Carrier = "quic"
+    carrier: CarrierName = "quic"
     udp_trusted: bool = False
     hashname: str | None = None
     peer_hashname: str | None = None
@@ -80,6 +80,10 @@ class TelehashIntake(IntakeSettings, frozen=True, kw_only=True):
     def from_mapping(cls, data: Mapping[str, Any]) -> Self:
         """As that of every intake; `listen` and endpoints may be URLs, which say the carrier."""
         return super().from_mapping(without_schemes(data))
+
+    @property
+    def scheme(self) -> str:
+        return next(scheme for scheme, carrier in SCHEMES.items() if carrier == self.carrier)
 
     @property
     def own_sections(self) -> tuple[Section, ...]:

@@ -208,6 +208,13 @@ def test_the_command_line_prints_its_rows_and_events(
         ("_a", 0, '{"n":1}'),
         ("_a", 1, None),
     ]
+    for wanted, count in (
+        (["--channel", "_a"], 2),
+        (["--channel", "_b"], 0),
+        (["--producer", "x"], 0),
+    ):
+        assert cli(["spool", "cat", str(site.spool), *wanted]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == count
     assert cli(["spool", "cat", str(site.spool), "--events", "-J"]) == 0
     kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
     assert kinds == ["connected", "opened", "finished", "disconnected"]
