@@ -216,7 +216,10 @@ class TelehashEngine:
             raise TooManyChannels(f"channels go to {MAX_CHANNEL}: begin another line")
         self._now = now
         channel = Channel(number, type, self._context, reliable=reliable, ours=True)
-        channel.send(channel.fields(type, js, end=end), body, end=end, now=now)
+        fields = channel.fields(type, js, end=end)
+        wanted = min(self._config.pad_opening, self.limit)
+        fields += b" " * (wanted - channel.packet_size(fields, body))
+        channel.send(fields, body, end=end, now=now)
         self._channels[number] = channel
         self._next_channel += 2
         return number
@@ -316,7 +319,7 @@ class TelehashEngine:
             channel = self._opening(packet, channel, now)
         if channel is not None:
             channel.handle(packet, now)
-            if not self._admitted and packet.ack is not None and channel.ours:
+            if not self._admitted and channel.heard:
                 self._admit()
             if self._context.over:
                 self._bury(now)
