@@ -189,7 +189,8 @@ class PlainLink:
         self._unsent -= size
         self.counts.bytes_sent += size
         self.counts.datagrams_sent += len(leaving)
-        self._inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
+        if self.lost is None:
+            self._inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
         return [(each.data, self._address) for each in leaving]
 
     def fire(self, now: float) -> None:
@@ -203,10 +204,12 @@ class PlainLink:
         return False
 
     def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
+        """What waits leaves with the next ``transmit``, as far as it may: it may say why."""
         self._lose(LinkLost(code, reason, by_peer=False, origin=origin))
 
     def abandon(self, reason: str) -> None:
         self._lose(LinkLost(0, reason, by_peer=False, origin=CloseOrigin.ABANDONED))
+        self.free()
 
     def hold_back(self, on: bool) -> None:
         self._held_back = on
@@ -238,5 +241,4 @@ class PlainLink:
     def _lose(self, lost: LinkLost) -> None:
         if self.lost is None:
             self.lost = lost
-            self.free()
             self._inputs.append(lost)

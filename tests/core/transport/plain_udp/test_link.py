@@ -116,8 +116,9 @@ def test_closing_says_nothing_to_the_peer(origin: CloseOrigin) -> None:
     link = begun()
     link.apply([SendDatagram(b"x", 1), CloseLink(3, "over", origin)], 100.0)
     link.apply([SendDatagram(b"y", 2)], 100.0)
-    assert link.transmit(100.0) == []
+    assert link.transmit(100.0) == [(b"x", PEER)]  # it was given before
     assert link.inputs() == [LinkLost(3, "over", False, origin)]
+    assert link.transmit(100.0) == []
     link.abandon("twice")
     assert link.inputs() == []
 
