@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents
@@ -16,13 +18,21 @@ from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import TelehashEvent
 
 
-def engine_config(settings: TelehashIntake) -> TelehashConfig:
-    """Of either kind. An intake sends the opening packets of its own channels, and acks."""
-    return TelehashConfig(
+def engine_config(settings: TelehashIntake, *, dials: bool = False) -> TelehashConfig:
+    """Of either kind. An intake sends the opening packets of its own channels, and acks.
+
+    Over plain UDP a stranger is sent no more than came from it: there who is dialled has to show
+    that it receives, and who dials fills its openings up, so that they can be answered.
+    """
+    config = TelehashConfig(
         receive_window=settings.channels.window,
         channel_timeout=settings.channels.channel_timeout,
-        admit_at_once=settings.carrier == "quic",
     )
+    if settings.carrier == "quic":
+        return config
+    if dials:
+        return replace(config, pad_opening=config.max_packet)
+    return replace(config, admit_at_once=False)
 
 
 class OpeningSession(LineSession):
