@@ -10,9 +10,9 @@ from aqueduct_core.intake.sessions.remote import ConnectionEvents
 from aqueduct_core.intake.sessions.requests import EndpointRequests
 from aqueduct_core.intake.sessions.wakeup import CallLater
 from aqueduct_core.intake.telehash.event_recorder import EventBudget
-from aqueduct_core.intake.telehash.open_channels import OpenChannel
 from aqueduct_core.intake.telehash.session import LineSession
 from aqueduct_core.intake.telehash.settings import TelehashIntake
+from aqueduct_core.intake.telehash.taken_channels import TakenChannel
 from aqueduct_core.telehash.config import TelehashConfig
 from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import TelehashEvent
@@ -90,16 +90,16 @@ class OpeningSession(LineSession):
             self._open()
             self._report.changed()
 
-    def received(self, channel: OpenChannel) -> None:
+    def received(self, channel: TakenChannel) -> None:
         self.progress = True
         if channel.ours:
             self._requests.received(channel.source.channel)
 
-    def gave_up(self, channel: OpenChannel, reason: str) -> None:
+    def gave_up(self, channel: TakenChannel, reason: str) -> None:
         if channel.ours:
             self._requests.cancelled(channel.source.channel, self._context.clock(), reason)
 
-    def finishing(self, channel: OpenChannel) -> None:
+    def finishing(self, channel: TakenChannel) -> None:
         if channel.ours:
             self._finishing[channel.source.channel_id] = channel.source.channel
 
