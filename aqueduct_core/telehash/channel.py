@@ -331,7 +331,7 @@ class Channel:
                 return
             self._wake(now)
         self.settle(now)
-        if self._give_up_at < math.inf:
+        if self.closed is None and self._give_up_at < math.inf:
             self._context.timers.sooner(self.number, self._give_up_at)
 
     def opened(self, type: str) -> None:
