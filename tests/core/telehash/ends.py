@@ -118,4 +118,6 @@ class Pair:
     def finish(self, *channels: int, limit: float = 60.0) -> None:
         self.link.kick()
         sides = (self.ours, self.peers)
-        self.link.run_until(lambda: all(c in side.closed for c in channels for side in sides), limit)
+        self.link.run_until(
+            lambda: all(c in side.closed for c in channels for side in sides), limit
+        )

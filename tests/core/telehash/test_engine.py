@@ -20,7 +20,9 @@ def test_a_reliable_channel_from_its_opening_to_its_end() -> None:
 
 def test_loss() -> None:
     for seed in range(50):
-        pair = Pair(TelehashConfig(channel_timeout=60), loss=0.3, duplicate=0.1, jitter=0.05, seed=seed)
+        pair = Pair(
+            TelehashConfig(channel_timeout=60), loss=0.3, duplicate=0.1, jitter=0.05, seed=seed
+        )
         bodies = [b"%d" % number for number in range(100)]
         channel = pair.open(bodies)
         pair.finish(channel, limit=200)
