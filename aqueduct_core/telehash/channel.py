@@ -88,8 +88,14 @@ class Channel:
         self._acked: int | None = None  # to be told
         self._full = False
         self._asked_bare = False  # a miss without an ack was sent
-        self.heard_at = 0.0
+        self._heard_at = 0.0
+        self._owes_ack = False  # something with a seq came since the last one
         self._give_up_at = math.inf
+
+    @property
+    def heard_at(self) -> float:
+        """When the last packet with a seq came, whether it was new or not."""
+        return self._heard_at
 
     @property
     def heard(self) -> bool:
@@ -192,7 +198,8 @@ class Channel:
             if packet.has_content:
                 context.drop(PacketFault.NO_SEQ, self.number)
             return
-        self.heard_at = now
+        self._heard_at = now
+        self._owes_ack = True
         receiving = self.receiving
         before = receiving.next_seq
         fault = receiving.take(packet, seq)
@@ -260,6 +267,7 @@ class Channel:
         context, receiving = self._context, self.receiving
         stop = self._ack_stop()
         receiving.acked = stop
+        self._owes_ack = False
         context.soon.cancel(self.number)
         context.late.cancel(self.number)
         context.egress.acked(self.number)
@@ -269,16 +277,25 @@ class Channel:
         miss = receiving.missing()
         if miss:
             miss = miss[: max(0, room - channel_packets.ACK_BYTES - _MISS_BYTES) // _MISS_ENTRY]
-            if now < self.heard_at + context.config.channel_timeout:
+            if now < self._heard_at + context.config.channel_timeout:
                 context.late.add(self.number, now)
         if stop:
-            if not miss and self._asked_bare:
-                # telehash-js takes no ack behind a miss that had none, unless it has one itself;
-                # what is acked is missed by nobody (T12)
-                miss = [stop - 1]
-            return channel_packets.ack_fields(stop - 1, miss)
+            return self._ack_of(stop, miss)
         self._asked_bare |= bool(miss)
         return channel_packets.ack_fields(None, miss)
+
+    def _ack_of(self, stop: int, miss: list[int]) -> bytes:
+        if not miss and self._asked_bare:
+            # telehash-js takes no ack behind a miss that had none, unless that has one itself; and
+            # what is acked is missed by nobody (T12)
+            miss = [stop - 1]
+        return channel_packets.ack_fields(stop - 1, miss)
+
+    @property
+    def last_ack(self) -> bytes | None:
+        """The packet that acks all that was processed; None: nothing was (T6)."""
+        done = self.receiving.done
+        return channel_packets.encode_ack(self.number, self._ack_of(done, [])) if done else None
 
     # what goes to the link
 
@@ -369,10 +386,9 @@ class Channel:
         """It is over; the last event of it, behind all that came before."""
         context = self._context
         unacked = self._sending.unacked
-        done = self.receiving.done
-        if reason in _ENDS and self.reliable and done > self.receiving.acked:
-            acks = channel_packets.ack_fields(done - 1, [])
-            context.egress.urgent(channel_packets.encode_ack(self.number, acks))
+        owes_ack = self._owes_ack or self.receiving.done > self.receiving.acked
+        if reason in _ENDS and self.reliable and owes_ack and self.last_ack is not None:
+            context.egress.urgent(self.last_ack)
         self.closed = ChannelClosed(self.number, reason, err, by_peer, unacked)
         context.outgoing -= self._sending.size
         self._sending.clear()
