@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from aqueduct_core.aio.telehash.channel import ReceivedPacket, TelehashChannel
-from aqueduct_core.aio.telehash.endpoints import Endpoint
+from aqueduct_core.aio.telehash.endpoints import LineEndpoint
 from aqueduct_core.aio.telehash.listener import TelehashListener, listen
 from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.certificate import add_certificate, server_tls
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    where = Endpoint.parse(options.endpoint, listens=True)
+    where = LineEndpoint.parse(options.endpoint, listens=True)
     tls = None if where.carrier == "udp" else server_tls(options, where.where)
     async with Printer() as printer:
         shown = _Shown(options, printer)

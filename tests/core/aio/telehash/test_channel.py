@@ -281,7 +281,7 @@ async def test_a_slow_program_loses_unreliable_packets_and_is_told() -> None:
         ours, theirs = await pair(net_, reliable=False)
         for _ in range(1_000):
             await ours.send(bytes(1_400))
-            await asyncio.sleep(0.001)
+            await let_happen(0.001)
         await eventually(lambda: theirs.dropped > 0)
         line = theirs._line
         assert UNTAKEN < line.held <= UNTAKEN + 1_400

@@ -17,6 +17,7 @@ from aqueduct_core.transport.plain_udp.link import PlainSettings
 from tests.core.aio.telehash.scene import CARRIERS, accepted, bodies, net
 from tests.support.event_loop import client_tls, eventually, in_loop
 from tests.support.rules import rule
+from tests.support.virtual_loop import let_happen
 
 ANSWERS = 100
 
@@ -61,7 +62,7 @@ async def test_questions_may_come_one_by_one() -> None:
 
     async def questions() -> AsyncIterator[bytes]:
         for number in range(200):
-            await asyncio.sleep(0.01)
+            await let_happen(0.01)
             yield b"%d" % number
         yield b"that is all"
 
