@@ -314,3 +314,14 @@ async def test_a_slow_program_holds_the_sender_back() -> None:
             await let_happen(0.5)
         await sending
         assert got == [b"%d" % number for number in range(300)] + [b""]
+
+
+@in_loop
+async def test_a_line_that_closes_takes_nothing_more() -> None:
+    async with net() as net_:
+        ours, _ = await pair(net_)
+        closing = asyncio.create_task(ours._line.close())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        with pytest.raises(ChannelEnded, match=r"LOST.*closed by this side"):
+            await ours.send(b"too late")
+        await closing

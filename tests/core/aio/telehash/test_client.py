@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -48,6 +50,35 @@ def test_a_question_and_its_answers_in_one_call(carrier: str) -> None:
             assert got[-1].end
 
     run()
+
+
+@CARRIERS
+def test_nothing_is_left_of_lines_that_are_over(carrier: str) -> None:
+    seen: weakref.WeakSet[object] = weakref.WeakSet()
+
+    async def remember(channel: TelehashChannel) -> None:
+        seen.update([channel, channel._line, channel._line.engine])
+        async for packet in channel:
+            channel.acknowledge()
+            await channel.end(packet.body)
+
+    @in_loop
+    async def run() -> None:
+        async with net(carrier) as net_:
+            listener = await net_.listen(remember)
+            for number in range(20):
+                [answer] = await exchange(
+                    listener.url, "_t", [b"%d" % number], tls=client_tls(), timeout=5
+                )
+                assert answer.body == b"%d" % number
+            await let_happen(75)  # over UDP nobody says goodbye
+            assert not listener.lines
+            assert listener._listener.memory == 0
+            assert not listener._tasks
+
+    run()
+    gc.collect()
+    assert not seen
 
 
 @in_loop
