@@ -89,6 +89,7 @@ class Channel:
         self._full = False
         self._asked_bare = False  # a miss without an ack was sent
         self._heard_at = 0.0
+        self._owes_ack = False  # something with a seq came since the last one
         self._give_up_at = math.inf
 
     @property
@@ -193,6 +194,7 @@ class Channel:
                 context.drop(PacketFault.NO_SEQ, self.number)
             return
         self._heard_at = now
+        self._owes_ack = True
         receiving = self.receiving
         before = receiving.next_seq
         fault = receiving.take(packet, seq)
@@ -260,6 +262,7 @@ class Channel:
         context, receiving = self._context, self.receiving
         stop = self._ack_stop()
         receiving.acked = stop
+        self._owes_ack = False
         context.soon.cancel(self.number)
         context.late.cancel(self.number)
         context.egress.acked(self.number)
@@ -378,9 +381,8 @@ class Channel:
         """It is over; the last event of it, behind all that came before."""
         context = self._context
         unacked = self._sending.unacked
-        done = self.receiving.done
-        if reason in _ENDS and self.reliable and done > self.receiving.acked:
-            assert self.last_ack is not None
+        owes_ack = self._owes_ack or self.receiving.done > self.receiving.acked
+        if reason in _ENDS and self.reliable and owes_ack and self.last_ack is not None:
             context.egress.urgent(self.last_ack)
         self.closed = ChannelClosed(self.number, reason, err, by_peer, unacked)
         context.outgoing -= self._sending.size
