@@ -103,6 +103,16 @@ KINDS: Mapping[str, StallKind] = {
         error=("AuthFailed", "REJECTED"),
         ends=False,
     ),
+    "commits-late": StallKind(
+        "{subject} come too late: peers have given up {count} channels so far whose packets waited "
+        "for them",
+        "Make triggers and batches much shorter than the 10 seconds that a peer waits for an ack, "
+        "or set ackLevel=stored",
+        "have come in time for a while",
+        0.0,
+        "these packets are stored, and may come once more",
+        ends=False,
+    ),
     # told by a query
     "intake-down": StallKind(
         "{subject} does not answer: {cause}",

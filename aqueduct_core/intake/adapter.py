@@ -33,6 +33,7 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.sessions.dial import DialFrontend
 from aqueduct_core.intake.sessions.frontend import AcceptSession, Frontend
 from aqueduct_core.intake.sessions.listen import ListenFrontend
+from aqueduct_core.intake.sessions.quic import QuicDial, QuicListen
 from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.rows import RowFormat
@@ -44,6 +45,7 @@ DEFAULT_PROTOCOL = "aqueduct"
 _BUILT_IN = {
     DEFAULT_PROTOCOL: "aqueduct_core.intake.aqueduct.adapter:ADAPTER",
     "quicr": "aqueduct_core.intake.quicr.adapter:ADAPTER",
+    "telehash": "aqueduct_core.intake.telehash.adapter:ADAPTER",
 }
 
 SettingsT = TypeVar("SettingsT", bound=IntakeSettings)
@@ -101,28 +103,26 @@ class Adapter(Protocol[SettingsT]):
 
     def frontend(self, settings: SettingsT) -> Frontend:
         """How its connections come: over QUIC, by what `accepts` and `dials` say. A protocol with
-        another carrier has a `Frontend` of its own here.
+        another carrier gives that to these frontends, or has a `Frontend` of its own here.
 
         Raises:
             InvalidOption, TlsFailed, AuthFailed: certificates or tokens cannot be had.
         """
-        if settings.connect is not None:
+        alpn, link = self.alpn, self.link(settings)
+        connect, error = settings.connect, self.internal_error
+        if connect is not None:
             return DialFrontend(
                 settings,
-                settings.connect,
-                alpn=self.alpn,
-                link=self.link(settings),
+                connect,
+                carrier=QuicDial(settings, connect, alpn=alpn, link=link, internal_error=error),
                 no_error=self.no_error,
-                internal_error=self.internal_error,
                 make_remote=self.dials(settings),
             )
         assert settings.listen is not None
         return ListenFrontend(
             settings,
             settings.listen,
-            alpn=self.alpn,
-            link=self.link(settings),
-            internal_error=self.internal_error,
+            carrier=QuicListen(settings, alpn=alpn, link=link, internal_error=error),
             has_tokens=self.has_tokens,
             accepts=lambda refusal: self.accepts(settings, refusal),
         )
@@ -132,7 +132,8 @@ def adapter_named(protocol: str) -> Adapter[Any]:
     """The adapter of a protocol.
 
     Args:
-        protocol: ``aqueduct``, ``quicr``, or where an adapter is: ``package.module:NAME``.
+        protocol: ``aqueduct``, ``quicr``, ``telehash``, or where an adapter is:
+            ``package.module:NAME``.
 
     Raises:
         InvalidOption: BAD_VALUE: there is none.

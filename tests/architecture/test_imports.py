@@ -23,8 +23,19 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "primitives"},
     "aqueduct": {"errors", "primitives", "engine"},
     "quicr": {"errors", "primitives", "engine"},
+    "telehash": {"errors", "primitives", "engine"},
     "transport": {"escape", "errors", "logs", "primitives", "engine"},
-    "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "quicr", "transport"},
+    "aio": {
+        "escape",
+        "errors",
+        "logs",
+        "primitives",
+        "engine",
+        "aqueduct",
+        "quicr",
+        "telehash",
+        "transport",
+    },
     "spool": {"errors", "primitives"},
     "flight": {"errors", "primitives", "spool"},
     "monitoring": {"errors", "primitives", "flight"},
@@ -37,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
         "engine",
         "aqueduct",
         "quicr",
+        "telehash",
         "transport",
         "aio",
         "spool",
@@ -51,6 +63,7 @@ ALLOWED: dict[str, set[str]] = {
         "engine",
         "aqueduct",
         "quicr",
+        "telehash",
         "transport",
         "aio",
         "spool",
@@ -60,7 +73,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 MODULES = {"errors", "escape"}
 """Those that are a file and no folder."""
-ENGINES = ("engine", "aqueduct", "quicr")
+ENGINES = ("engine", "aqueduct", "quicr", "telehash")
 PURE = {
     "__future__",
     "abc",
@@ -74,6 +87,7 @@ PURE = {
     "json",
     "logging",
     "math",
+    "msgspec",
     "numpy",
     "re",
     "typing",

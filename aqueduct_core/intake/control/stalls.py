@@ -15,6 +15,9 @@ from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.intake.storage.layout import named_by_users
 from aqueduct_core.primitives.units import written_size
 
+LATE_SECONDS = 60.0
+"""For so long it is told that a commit came too late."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpoolRoom:
@@ -121,6 +124,12 @@ def arrival_stalls(arrivals: Arrivals) -> Iterator[Stall]:
         )
     else:
         yield Stall.of("no-producer", subject, address=at)
+
+
+def commit_stalls(name: str, channels: int, since: float) -> Iterator[Stall]:
+    """Peers that gave channels up for want of commits; ``since``: seconds, of the last one."""
+    if channels and since < LATE_SECONDS:
+        yield Stall.of("commits-late", f"the commits of {name}", count=channels)
 
 
 def slow_cursors(

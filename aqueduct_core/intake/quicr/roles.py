@@ -6,14 +6,16 @@ import logging
 
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.quicr.requests import MediaRequests
-from aqueduct_core.intake.quicr.session import CallLater, MediaSession, OpenMedia
+from aqueduct_core.intake.quicr.session import MediaSession, OpenMedia
 from aqueduct_core.intake.quicr.settings import QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents
+from aqueduct_core.intake.sessions.wakeup import CallLater
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT
+from aqueduct_core.quicr.urls import url_bytes, url_text
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +86,6 @@ class ReaderSession(MediaSession):
         self._datagrams = settings.media.delivery == "datagram"
         self._requests = requests
         self._report = report
-        self._urls: dict[int, bytes] = {}
         self._ready = False
         self._full = False
 
@@ -126,18 +127,19 @@ class ReaderSession(MediaSession):
 
     def answer(self, event: Posted | Notified, now: float) -> None:
         if isinstance(event, Notified):
-            self._requests.add(event.url)
+            self._requests.add(url_text(event.url))
 
     def progressed(self, opened: OpenMedia) -> None:
         self.progress = True
-        self._requests.received(opened.url)
+        self._requests.received(opened.source.channel)
 
     def completed(self, opened: OpenMedia) -> None:
-        self._requests.recorded(opened.url)
+        self._requests.recorded(opened.source.channel)
         self._report.changed()
 
     def cancelled(self, opened: OpenMedia, now: float) -> None:
-        self._requests.cancelled(opened.url, now)
+        reason = "its sender gave it up before its final point"
+        self._requests.cancelled(opened.source.channel, now, reason)
 
     def _ask(self) -> None:
         if not self._ready or self._engine.closed is not None:
@@ -154,8 +156,9 @@ class ReaderSession(MediaSession):
                 requests.open,
                 requests.waiting,
             )
-        for request in asked:
-            stream = self._engine.request(request.url, datagram=self._datagrams, now=now)
-            self.open(stream, request.url, datagram=self._datagrams)
+        for name in asked:
+            url = url_bytes(name)
+            stream = self._engine.request(url, datagram=self._datagrams, now=now)
+            self.open(stream, url, datagram=self._datagrams)
         if asked:
             self.kick()

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from aqueduct_core.engine.close_codes import CloseOrigin, how_ended
 from aqueduct_core.engine.inputs import LinkLost
@@ -20,6 +18,7 @@ from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.rows import NOBODY, UrlSource
 from aqueduct_core.intake.sessions.context import Fault, SessionContext
 from aqueduct_core.intake.sessions.session import Session
+from aqueduct_core.intake.sessions.wakeup import CallLater, Wakeup
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
 from aqueduct_core.intake.storage.channel_numbers import gaps_of, runs_of
 from aqueduct_core.intake.storage.pending import PendingBatch, Receipt
@@ -42,16 +41,12 @@ from aqueduct_core.quicr.urls import url_text
 
 log = logging.getLogger(__name__)
 
-CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
-"""``later(seconds, call)``, as of an event loop."""
-
 
 @dataclass(slots=True)
 class OpenMedia:
     """A media on its way to us. ``held``: bytes, as they were counted last; ``finishing``: its end
     is recorded, and confirmed when durable."""
 
-    url: bytes
     media: IncomingMedia
     source: UrlSource
     tally: ChannelTally = field(default_factory=ChannelTally)
@@ -78,8 +73,7 @@ class MediaSession(Session[QuicrEngine]):
         super().__init__(peer, engine, context)
         self._settings = settings
         self._max_object = max_object
-        self._later = later
-        self._timer: float | None = None
+        self._wakeup = Wakeup(later, context.clock, self._wake)
         self._media: dict[int, OpenMedia] = {}
         self._finishing: dict[int, OpenMedia] = {}
         self._held_bytes = 0
@@ -130,7 +124,7 @@ class MediaSession(Session[QuicrEngine]):
                     touched = {}
                     self._close(event)
         self._deliver_all(touched, now)
-        self._wake_later(now)
+        self._wake_later()
 
     @abstractmethod
     def answer(self, event: Posted | Notified, now: float) -> None:
@@ -179,7 +173,7 @@ class MediaSession(Session[QuicrEngine]):
             ended=numbers.known(NOBODY, runs_of(name)),
             max_object=self._max_object,
         )
-        opened = OpenMedia(url, media, UrlSource(name, NOBODY, self.id, stream))
+        opened = OpenMedia(media, UrlSource(name, NOBODY, self.id, stream))
         self._media[stream] = opened
         self._count(opened, media.size)
         self._recorder.opened(opened.source)
@@ -310,15 +304,11 @@ class MediaSession(Session[QuicrEngine]):
         )
         self._context.ended(self)
 
-    def _wake_later(self, now: float) -> None:
+    def _wake_later(self) -> None:
         due = [self.next_at, *(opened.media.wake_at for opened in self._media.values())]
-        wake_at = min((at for at in due if at is not None), default=None)
-        if wake_at is not None and (self._timer is None or wake_at < self._timer):
-            self._timer = wake_at
-            self._later(max(0.0, wake_at - now), self._wake)
+        self._wakeup.by(min((at for at in due if at is not None), default=None))
 
     def _wake(self) -> None:
-        self._timer = None
         if self._engine.closed is not None:
             return
         now = self._context.clock()
@@ -330,4 +320,4 @@ class MediaSession(Session[QuicrEngine]):
                 opened.media.tick(now)
         self._deliver_all(due, now)
         self.woken(now)
-        self._wake_later(now)
+        self._wake_later()

@@ -56,6 +56,19 @@ class SessionCounters:
     not_repeatable: int = 0
 
 
+@dataclass(slots=True)
+class LateCommits:
+    """Channels that peers gave up because queries kept their packets waiting, of a protocol whose
+    acks wait for commits: how many, and when it was the last one (monotonic seconds)."""
+
+    channels: int = 0
+    last_at: float = 0.0
+
+    def note(self, now: float) -> None:
+        self.channels += 1
+        self.last_at = now
+
+
 @dataclass(frozen=True, slots=True)
 class SessionContext:
     """``ended`` is called with each session that is over."""
@@ -68,6 +81,7 @@ class SessionContext:
     refusals: RefusalLog
     counters: SessionCounters = field(default_factory=SessionCounters)
     commits: CommitTrackers = field(default_factory=lambda: CommitTrackers(0, {}))
+    late_commits: LateCommits = field(default_factory=LateCommits)
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
     """Names a connection; no two of a spool may have one name."""
     spool_id: str = ""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
-from aqueduct_core.intake.sessions.context import MODERATION, SessionContext
+from aqueduct_core.intake.sessions.carriers import DialCarrier
+from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
 from aqueduct_core.intake.sessions.remote import MakeRemote
@@ -21,48 +20,34 @@ from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
-from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.session_file import SessionFile
-from aqueduct_core.transport.sessions import SessionStore
-from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.stacks import stack
 
 log = logging.getLogger(__name__)
 
 
 class DialFrontend:
-    """A `Frontend` that dials. Raises where it is made: InvalidOption (CA file, transport),
-    AuthFailed.MISSING (the token file), SpoolFailed (what an earlier intake left there)."""
+    """A `Frontend` that dials over a carrier. Raises where it is made: AuthFailed.MISSING (the
+    token file), SpoolFailed (what an earlier intake left there)."""
 
     address = ""
     fingerprint = None
-    warnings: tuple[str, ...] = ()
 
     def __init__(
         self,
         settings: IntakeSettings,
         connect: ConnectSettings,
         *,
-        alpn: str,
-        link: LinkSettings,
+        carrier: DialCarrier,
         no_error: int,
-        internal_error: int,
         make_remote: MakeRemote,
     ) -> None:
-        if not connect.insecure:
-            connect.tls.authorities()
         if connect.token_file is not None:
             read_token(Path(connect.token_file))
-        stack(settings.transport)
+        self.warnings = carrier.warnings
         self._connect = connect
-        self._alpn = alpn
-        self._link = replace(link, idle_timeout=connect.idle_timeout)
+        self._carrier = carrier
         self._no_error = no_error
-        self._internal_error = internal_error
         self._make_remote = make_remote
-        self._transport = settings.transport
         self._directory = Path(settings.spool)
-        self._early_data = settings.early_data
         self._finished = FinishedChannels(self._directory)
         self._connections: list[EndpointConnection] = []
         self._claims: tuple[str, ...] = ()
@@ -101,9 +86,6 @@ class DialFrontend:
         if shared is not None:
             endpoints = claimed(self._directory, endpoints, shared, self._connect.elsewhere)
             self._claims = claims_of(self._directory)
-        tickets: SessionStore | None = None
-        if self._early_data:
-            tickets = SessionFile.in_directory(self._directory, self._alpn)
         for endpoint in endpoints:
             where = HostPort.parse(endpoint)
             self._connections.append(
@@ -111,19 +93,7 @@ class DialFrontend:
                     where,
                     self._make_remote(endpoint, self._finished.of(endpoint)),
                     self._connect,
-                    dial=partial(
-                        dial,
-                        where.host,
-                        where.port,
-                        alpn=self._alpn,
-                        settings=self._link,
-                        tls=self._connect.tls,
-                        transport=self._transport,
-                        tickets=tickets,
-                        early_data=self._early_data,
-                        internal_error=self._internal_error,
-                        moderation=MODERATION,
-                    ),
+                    dial=self._carrier.to(where),
                     no_error=self._no_error,
                     context=context,
                     joined=joined,

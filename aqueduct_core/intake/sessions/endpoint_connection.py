@@ -8,7 +8,7 @@ import logging
 import random
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from aqueduct_core.engine.close_codes import ConnectionEnd
 from aqueduct_core.engine.engine import Engine
@@ -23,6 +23,7 @@ from aqueduct_core.errors import (
 )
 from aqueduct_core.flight.error_codec import ErrorForm
 from aqueduct_core.flight.subscription_status import EndpointState
+from aqueduct_core.intake.sessions.carriers import DialEndpoint
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import Dialled, DialledClient, Remote
 from aqueduct_core.intake.sessions.session import Session
@@ -30,7 +31,7 @@ from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
-from aqueduct_core.transport.driver import Driver, OnEvents
+from aqueduct_core.transport.driver import Driver
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +41,6 @@ LEAVE_SECONDS = 5.0
 REFUSALS = (AuthFailed, TlsFailed, VersionMismatch, ProtocolViolation, InvalidOption)
 """What another attempt will not cure by itself; it is made all the same, at the longest wait,
 because tokens and certificates are renewed, and remotes upgraded, while we run."""
-
-
-class DialEndpoint(Protocol):
-    """`transport.dialer.dial` of one endpoint, with all but these two arguments."""
-
-    async def __call__(
-        self, *, make_engine: Callable[[float], Engine[Any]], on_events: OnEvents
-    ) -> Driver: ...
 
 
 class EndpointConnection:
@@ -77,6 +70,7 @@ class EndpointConnection:
         self.where = where
         self.requests = remote.requests
         self.driver: Driver | None = None
+        self.shown: str | None = None
         self._remote = remote
         self._settings = settings
         self._dial = dial
@@ -186,7 +180,9 @@ class EndpointConnection:
             dialled.session.on_events(driver, events)
 
         self._woken.clear()
-        driver = await self._dial(make_engine=make_engine, on_events=on_events)
+        driver = await self._dial(
+            make_engine=make_engine, on_events=on_events, on_server=self._on_server
+        )
         assert dialled is not None
         self.driver = driver
         try:
@@ -195,6 +191,9 @@ class EndpointConnection:
             driver.abandon()
             self.driver = None
             self._changed()
+
+    def _on_server(self, fingerprint: str | None) -> None:
+        self.shown = fingerprint
 
     async def _attend(self, driver: Driver, dialled: Dialled) -> None:
         """Leave when there is nothing to do here any more; return at the end of the link."""

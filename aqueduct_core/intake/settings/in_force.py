@@ -43,7 +43,7 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         )
         for each in settings_of(kind)
     }
-    plain |= settings.http.in_force()
+    plain |= settings.http.in_force() | settings.own_options
     secret: dict[str, Any] = {}
     if settings.connect is None:
         plain |= {"tls.certFile": settings.tls.cert_file, "tls.keyFile": settings.tls.key_file}

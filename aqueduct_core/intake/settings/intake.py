@@ -118,9 +118,24 @@ class IntakeSettings(ServiceSettings, frozen=True):
             )
 
     @property
+    def scheme(self) -> str:
+        """Of the URLs of what it dials."""
+        return "" if self.connect is None else self.connect.scheme
+
+    @property
     def own_sections(self) -> tuple[Section, ...]:
         """Those of its protocol, of which each setting is an option of its queries."""
         return ()
+
+    @property
+    def own_options(self) -> dict[str, Any]:
+        """What its protocol has besides, by option; None: not given."""
+        return {}
+
+    @property
+    def own_admission(self) -> dict[str, str]:
+        """What of it decides who can bring messages, by option (`settings.recorded`)."""
+        return {}
 
     def to_json(self) -> str:
         """One line of JSON. Holds secrets: for standard input or an owner-only file."""

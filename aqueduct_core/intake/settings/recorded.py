@@ -33,7 +33,7 @@ def admission_of(settings: IntakeSettings) -> dict[str, str]:
     if settings.connect is not None:
         return {"tls.insecure": "true"} if settings.connect.insecure else {}
     auth = settings.auth
-    found = {"listen": settings.listen or ""}
+    found = {"listen": settings.listen or "", **settings.own_admission}
     if settings.tls.self_signed:
         found["tls.selfSigned"] = "true"
     if auth.token_file is not None:

@@ -41,6 +41,17 @@ class ChannelSource:
         return self.producer, self.channel + SPARSE if self.by_source else self.channel
 
     @property
+    def place(self) -> str:
+        """What decides on the partition of its messages: the same one for all of a channel."""
+        return f"{self.producer}\0{self.channel}"
+
+    @property
+    def scattered(self) -> bool:
+        """Messages of its track may lie on any partition, as channels with different places bring
+        them."""
+        return False
+
+    @property
     def space(self) -> Range:
         """The logical numbers of which one checksum is kept."""
         return 0, MAX_NUMBER

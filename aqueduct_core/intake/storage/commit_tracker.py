@@ -3,7 +3,8 @@
 A message is *committed* when every cursor that reads messages has passed the end that its
 partition had when the message's group was complete. So one position a group is remembered and no
 position a message, a repeat of a stored message is treated as a new one is, and a receipt can only
-come late (by a part of a group), never early.
+come late (by a part of a group), never early. Of a repeat whose earlier copy may lie on any
+partition, the ends of all of them are passed first.
 
 What is remembered for a channel is bounded: neighbouring groups are joined when there are many of
 them (the queries are far behind), which again makes receipts later, never wrong.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
@@ -38,35 +39,46 @@ class Key(NamedTuple):
     id: int | None = None
 
 
+Ends: TypeAlias = Mapping[int, int]
+"""By partition, how far it has to be committed."""
+
+
 class _Step:
-    """Messages that are committed when the partition is committed up to ``upto``."""
+    """Messages that are committed when each partition in ``upto`` is committed up to there."""
 
     __slots__ = ("notes", "ranges", "upto")
 
-    def __init__(self, upto: int) -> None:
-        self.upto = upto
+    def __init__(self) -> None:
+        self.upto: dict[int, int] = {}
         self.notes = 0
         self.ranges = RangeSet()
+
+    def covers(self, upto: Ends) -> bool:
+        """Whether nothing more has to be passed for these ends."""
+        return all(self.upto.get(partition, 0) >= end for partition, end in upto.items())
+
+    def raise_to(self, upto: Ends) -> None:
+        for partition, end in upto.items():
+            self.upto[partition] = max(self.upto.get(partition, 0), end)
 
 
 class _Track:
     """The uncommitted messages of one channel, oldest first. ``grain``: notes joined in a step."""
 
-    __slots__ = ("grain", "partition", "steps")
+    __slots__ = ("grain", "steps")
 
-    def __init__(self, partition: int) -> None:
-        self.partition = partition
+    def __init__(self) -> None:
         self.steps: deque[_Step] = deque()
         self.grain = 1
 
-    def note(self, ranges: Iterable[Range], upto: int) -> int:
+    def note(self, ranges: Iterable[Range], upto: Ends) -> int:
         """How many ranges there are more by this."""
         last = self.steps[-1] if self.steps else None
-        if last is None or (last.notes >= self.grain and last.upto < upto):
-            last = _Step(upto)
+        if last is None or (last.notes >= self.grain and not last.covers(upto)):
+            last = _Step()
             self.steps.append(last)
         before = len(last.ranges)
-        last.upto = max(last.upto, upto)
+        last.raise_to(upto)
         last.notes += 1
         for first, stop in ranges:
             last.ranges.add(first, stop)
@@ -75,9 +87,9 @@ class _Track:
             more += self._join()
         return more
 
-    def passed(self, position: int) -> Iterator[RangeSet]:
-        """Take out what is committed at ``position``."""
-        while self.steps and self.steps[0].upto <= position:
+    def passed(self, positions: Sequence[int]) -> Iterator[RangeSet]:
+        """Take out what is committed at these positions of the partitions."""
+        while self.steps and _passed(self.steps[0].upto, positions):
             yield self.steps.popleft().ranges
         if not self.steps:
             self.grain = 1
@@ -93,7 +105,7 @@ class _Track:
                 before = len(step.ranges) + len(other.ranges)
                 for first, stop in other.ranges:
                     step.ranges.add(first, stop)
-                step.upto = other.upto
+                step.raise_to(other.upto)
                 step.notes += other.notes
                 more += len(step.ranges) - before
             self.steps.append(step)
@@ -122,18 +134,18 @@ class CommitTracker:
         self._ready: dict[Key, RangeSet] = {}
         self._size = 0
 
-    def note(self, key: Key, ranges: Sequence[Range], partition: int, upto: int) -> None:
-        """Messages that are committed when ``partition`` is committed up to ``upto``."""
+    def note(self, key: Key, ranges: Sequence[Range], upto: Ends) -> None:
+        """Messages that are committed when the partitions in ``upto`` are, each up to there."""
         track = self._tracks.get(key)
         if self._size >= MAX_PENDING_RANGES or (track is None and len(self._tracks) >= MAX_TRACKS):
             self.forgotten += sum(stop - first for first, stop in ranges)
             return
         if track is None:
-            if upto <= self._position(partition):
+            if _passed(upto, self._positions):
                 self._add_ready(key, ranges)
                 self._notify()
                 return
-            track = self._tracks[key] = _Track(partition)
+            track = self._tracks[key] = _Track()
         self._size += track.note(ranges, upto)
 
     def advance(self, positions: Sequence[int]) -> None:
@@ -141,7 +153,7 @@ class CommitTracker:
         self._positions = positions
         ready = False
         for key, track in list(self._tracks.items()):
-            for ranges in track.passed(self._position(track.partition)):
+            for ranges in track.passed(positions):
                 self._size -= len(ranges)
                 self._add_ready(key, ranges)
                 ready = True
@@ -174,8 +186,12 @@ class CommitTracker:
             known.add(first, stop)
         self._size += len(known) - before
 
-    def _position(self, partition: int) -> int:
-        return self._positions[partition] if partition < len(self._positions) else 0
+
+def _passed(upto: Ends, positions: Sequence[int]) -> bool:
+    return all(
+        end <= (positions[partition] if partition < len(positions) else 0)
+        for partition, end in upto.items()
+    )
 
 
 class CommitTrackers:

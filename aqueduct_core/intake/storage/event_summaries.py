@@ -12,7 +12,7 @@ from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
 from aqueduct_core.primitives.ranges import RangeSet
 
 PERIOD = 10.0
-"""Seconds over which refused connections are counted."""
+"""Seconds over which refused connections, and refused channels of others, are counted."""
 MAX_REJECTED = 16
 """Of them recorded one by one: some 60 MB of events a day, whoever comes; of
 more only their number."""
@@ -125,7 +125,7 @@ class Rejections:
         self._timed = False
         for known, last in self._last.items():
             more = self._more[known]
-            reason = f"{more} more connections were refused, the last one: {last.event.reason}"
+            reason = f"{more} more were refused, the last one: {last.event.reason}"
             self._summaries.append(last._replace(event=replace(last.event, reason=reason)))
         for counts in (self._single, self._more, self._last):
             counts.clear()

@@ -209,10 +209,9 @@ class GroupCommit:
         self.flush()
         self._track(
             [
-                TrackedMessages(
-                    tracker, Key(channel, True), tuple(seen), self._partition(producer, channel)
-                )
+                TrackedMessages(tracker, Key(channel, True), tuple(seen), self._partition(source))
                 for channel, seen in self.repeats.seen_of(producer)
+                for source in [ChannelSource(channel, producer, "", 0)]
             ]
         )
 
@@ -310,7 +309,7 @@ class GroupCommit:
             marks = self._store.sequences
             seen = (marks.rows if source.by_source else marks.seen)(*source.track)
             self._check_floor(pending, seen)
-        partition = self._partition(source.producer, source.channel)
+        partition = self._partition(source)
         taken = group.take(pending, partition, seen)
         if taken.rows and logical and source.run_number is not None:
             owner = self.numbers.owned(source, source.run_number)
@@ -388,12 +387,13 @@ class GroupCommit:
         for summary in self._rejections.take():
             self._put(summary)
 
-    def _partition(self, producer: str, channel: str) -> int:
-        return zlib.crc32(f"{producer}\0{channel}".encode()) % self._partitions
+    def _partition(self, source: ChannelSource) -> int:
+        return zlib.crc32(source.place.encode()) % self._partitions
 
     def _track(self, tracked: list[TrackedMessages]) -> None:
         for tracker, key, ranges, partition, _ in tracked:
-            tracker.note(key, ranges, partition, self._ends[partition])
+            among = range(self._partitions) if partition is None else (partition,)
+            tracker.note(key, ranges, {each: self._ends[each] for each in among})
 
     def _flush_if(self, opened: int) -> None:
         if opened == self._opened:

@@ -37,14 +37,15 @@ FEW = 4
 
 
 class TrackedMessages(NamedTuple):
-    """Messages that are committed when ``partition`` is, up to its end after this group.
+    """Messages that are committed when ``partition`` is, up to its end after this group; None: when
+    all partitions are.
 
     ``source`` None: they were stored before."""
 
     tracker: CommitTracker
     key: Key
     ranges: tuple[Range, ...]
-    partition: int
+    partition: int | None
     source: ChannelSource | None = None
 
 
@@ -146,9 +147,6 @@ class OpenGroup:
         here already."""
         batch, source, latest = pending.batch, pending.source, self._latest
         self.callbacks.receipts.append((pending.listener, pending.receipt))
-        tracker = pending.receipts.tracker if pending.receipts is not None else None
-        if tracker is not None:
-            self.tracked.append(_tracked(tracker, pending, partition))
         unstored = pending.unstored if seen is None else ()  # no holes in logical numbers
         wanted = _but(batch.count, unstored) if seen is None else self._wanted(pending, seen)
         if seen is not None and pending.tally is not None:
@@ -167,7 +165,13 @@ class OpenGroup:
             self._taken[id(source)] = TakenRows(rows, size)
         else:
             self._taken[id(source)] = TakenRows(before.rows + rows, before.size + size)
-        return TakenRows(rows, size, batch.count - rows - len(unstored))
+        repeats = batch.count - rows - len(unstored)
+        tracker = pending.receipts.tracker if pending.receipts is not None else None
+        if tracker is not None:
+            # where the earlier copy lies, the track does not tell of a source that is scattered
+            anywhere = repeats and source.scattered
+            self.tracked.append(_tracked(tracker, pending, None if anywhere else partition))
+        return TakenRows(rows, size, repeats)
 
     def own(self, partition: int, owner: SequenceMark) -> None:
         """Mark who owns a channel, in the first record of its partition."""
@@ -306,7 +310,9 @@ def _entries(track: tuple[str, str], ranges: RangeSet) -> Iterable[Range]:
     return numbers.entries()
 
 
-def _tracked(tracker: CommitTracker, pending: PendingBatch, partition: int) -> TrackedMessages:
+def _tracked(
+    tracker: CommitTracker, pending: PendingBatch, partition: int | None
+) -> TrackedMessages:
     batch, source = pending.batch, pending.source
     logical = pending.resumes and batch.reliable and not source.by_source
     key = Key(source.channel, batch.reliable, None if logical else source.channel_id)

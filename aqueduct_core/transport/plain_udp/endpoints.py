@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from aqueduct_core.engine.engine import Engine
@@ -14,10 +16,19 @@ from aqueduct_core.transport.dialled_socket import DialledSocket
 from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.plain_udp.link import PlainLink, PlainSettings
+from aqueduct_core.transport.plain_udp.reach import check_reach, reach_warning
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.udp_socket import UdpSocket
 
 AcceptPeer: TypeAlias = Callable[[Address, float], tuple[Engine[Any], OnEvents]]
+
+STRANGERS = 1_024
+"""Peers at once that were heard of for less than their probation; the oldest of them give way to
+others."""
+DEFAULT_LIMITS = ListenLimits(handshakes=STRANGERS)
+"""4,096 peers, and 512 MB of memory for all of them together; and those strangers."""
+
+_logger = logging.getLogger(__name__)
 
 
 async def listen(
@@ -32,20 +43,29 @@ async def listen(
 
     ``make_engine`` is called for each peer when its first packet comes, and returns the engine and
     who takes its events. The engine says ``Admit`` when the peer has shown that it receives at its
-    address; until then the peer is a stranger, within the bounds of ``limits`` for handshakes, and
-    is sent at most three times what came from it. What in ``limits`` is of TLS has no meaning here.
+    address; until then it is sent no more than came from it (`PlainLink`). One whose address
+    changes is another peer. ``limits`` bounds how many there are, strangers (as handshakes) and
+    their memory. What in it is of TLS has no meaning here, nor has the bound of handshakes of one
+    network: who forges addresses can write any, so it would hold for honest peers alone.
 
     Raises:
         ConnectFailed.REFUSED: the address is in use or not of this machine.
         ConnectFailed.DNS: ``host`` is a name that is not known.
+        InvalidOption.BAD_VALUE: the address is not loopback, and the network not ``trusted``.
     """
+    settings = settings or PlainSettings()
     addresses = await resolve(host, port, passive=True)
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
-    listener = PlainListener(make_engine, settings or PlainSettings(), limits or ListenLimits())
+    check_reach(addresses[0][1], trusted=settings.trusted)
+    limits = limits or DEFAULT_LIMITS
+    limits = replace(limits, handshakes_per_network=limits.handshakes)
+    listener = PlainListener(make_engine, settings, limits)
     sock = bound(*addresses[0])
     moderation = listener.moderation
     listener.open(UdpSocket(sock, listener.receive, listener.report, moderation=moderation))
+    if listener.warning:
+        _logger.warning("%s", listener.warning)
     return listener
 
 
@@ -58,6 +78,11 @@ class PlainListener(DatagramServer):
         super().__init__(limits)
         self._make_engine = make_engine
         self._settings = settings
+
+    @property
+    def warning(self) -> str | None:
+        """What everybody should know who uses it: for its start, and its status."""
+        return reach_warning(self._socket.address)
 
     def _key(self, data: bytes, address: Address) -> Hashable:
         return address
@@ -90,16 +115,19 @@ async def dial(
     Raises:
         ConnectFailed.DNS: the name is not known.
         ConnectFailed.REFUSED: the address cannot be reached.
+        InvalidOption.BAD_VALUE: the address is not loopback, and the network not ``trusted``.
         Exception: whatever ``make_engine`` raised.
     """
     addresses = await resolve(host, port)
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Check the name")
     family, address = addresses[0]
+    settings = settings or PlainSettings()
+    check_reach(address, trusted=settings.trusted)
     line = DialledSocket(connected(family, address), address)
     now = asyncio.get_running_loop().time()
     driver = Driver(
-        PlainLink(settings or PlainSettings(), address, now, stranger=False),
+        PlainLink(settings, address, now, stranger=False),
         address,
         make_engine=lambda _, ready: (make_engine(ready), on_events),
         send=line.send,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from aqueduct_core.engine.actions import Action, Admit, CloseLink, SendDatagram
 from aqueduct_core.engine.close_codes import CloseOrigin
@@ -20,11 +21,20 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.link import Address, CertificateFault, LinkCounts
 
-AMPLIFICATION = 3
-"""Times the bytes that came from an address that may be sent to it before it is proven, as for QUIC
-(RFC 9000 §8.1): who writes another's address into its packets gains little by it."""
 ROOM = 64 << 10
 """Bytes of packets that may wait in a link; all but those to a stranger leave at once."""
+BURST = 128
+"""Packets that leave at once: fewer than fit the buffer that Linux gives a socket that asks for
+more (416 KB, of which one takes up to 2.3). Nothing on the way says when it was too much."""
+RATE = 64_000
+"""Packets a second beyond that: more than a program on the other side takes in."""
+PAUSE = 0.001
+"""Seconds until more of them may leave."""
+HEADERS = 48
+"""Bytes of the headers of IPv6 and UDP, which each packet beyond one for one costs its receiver."""
+LARGEST_UNFRAGMENTED = 1_472
+"""Bytes of a UDP datagram that fit an Ethernet frame of 1,500 with the headers of IPv4; over IPv6,
+with a longer header, the largest of them are cut in two on the way and arrive whole."""
 LARGEST_PACKET = 65_507
 """Bytes that fit a UDP datagram."""
 LINK_BYTES = 2 << 10
@@ -39,18 +49,21 @@ class PlainSettings:
     Attributes:
         idle_timeout: silence of the peer after which the link is lost. Nothing is sent to keep it
             up: that is for the engine.
-        admission_timeout: the same, at a listener, for the engine to say ``Admit``.
-        max_datagram_size: of a packet that we send; 1,200 pass on any path.
+        probation: how long a listener has to hear of a peer before it keeps its place when others
+            come: who writes a new address into each packet gains none.
+        max_datagram_size: of a packet that we send.
+        trusted: other addresses than loopback may be used; see `check_reach`.
     """
 
-    idle_timeout: float = 30.0
-    admission_timeout: float = 10.0
-    max_datagram_size: int = 1_200
+    idle_timeout: float = 60.0
+    probation: float = 1.0
+    max_datagram_size: int = LARGEST_UNFRAGMENTED
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         for name, low, high in (
             ("idle_timeout", 0.05, 3_600.0),
-            ("admission_timeout", 0.05, 600.0),
+            ("probation", 0.0, 60.0),
             ("max_datagram_size", 1, LARGEST_PACKET),
         ):
             value = getattr(self, name)
@@ -66,6 +79,11 @@ class PlainLink:
 
     Ready from the start: there is nothing to agree on. Ends when the engine closes it, of which the
     peer learns nothing, or when the peer is silent for too long.
+
+    A stranger is sent no more bytes than came from it, whether one counts headers or not: whoever
+    writes another's address into its packets gains nothing. What it may not be sent yet waits; what
+    is small enough overtakes what is not, as any datagram may. It stays a stranger for as long as
+    it proves nothing: who only sends has no way to.
 
     Args:
         stranger: the peer's address is not proven, until the engine says ``Admit``.
@@ -85,29 +103,30 @@ class PlainLink:
     ) -> None:
         self.counts = LinkCounts()
         self.lost: LinkLost | None = None
+        self.proved = not stranger
+        """The peer receives at its address: any amount may be sent there."""
         self.admitted = not stranger
+        """It keeps its place: proved, or heard of for longer than its probation."""
         self._settings = settings
         self._address = address
         self._queue: deque[SendDatagram] = deque()
         self._unsent = 0
         self._held_back = False
+        self._may_leave = float(BURST)
+        self._counted_at = now
         self._idle_at = now + settings.idle_timeout
-        self._admit_until = now + settings.admission_timeout if stranger else None
+        self._on_probation_until = now + settings.probation
         self._inputs: list[Input] = [
             LinkReady(settings.max_datagram_size),
             LinkRoom(ROOM),
         ]
 
     @property
-    def proved(self) -> bool:
-        return self.admitted
-
-    @property
     def timer(self) -> float | None:
         if self.lost is not None:
             return None
-        until = self._admit_until
-        return self._idle_at if until is None else min(until, self._idle_at)
+        waits = self.proved and self._queue
+        return min(self._idle_at, self._counted_at + PAUSE) if waits else self._idle_at
 
     @property
     def awaits(self) -> float | None:
@@ -140,6 +159,8 @@ class PlainLink:
         counts.datagrams_received += len(datagrams)
         counts.bytes_received += sum(len(data) for data, _ in datagrams)
         self._idle_at = now + self._settings.idle_timeout
+        if now >= self._on_probation_until:
+            self.admitted = True
         if self._held_back:
             counts.datagrams_held_back += len(datagrams)
         else:
@@ -165,37 +186,32 @@ class PlainLink:
                 case CloseLink(code, reason, origin):
                     self.close(code, reason, origin)
                 case Admit():
-                    self.admitted = True
-                    self._admit_until = None
+                    self.proved = self.admitted = True
                 case _:
                     raise ValueError(f"a link without streams is given {action!r}")
 
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
-        counts, queue = self.counts, self._queue
-        out: list[tuple[bytes, Address]] = []
-        left: int | None = None
-        while queue:
-            data, token = queue[0]
-            sent = counts.bytes_sent + len(data)
-            if not self.admitted and sent > AMPLIFICATION * counts.bytes_received:
-                break
-            queue.popleft()
-            counts.bytes_sent = sent
-            self._unsent -= len(data)
-            out.append((data, self._address))
-            left = token
-        if left is not None:
-            counts.datagrams_sent += len(out)
+        if not self._queue:
+            return []
+        passed, self._counted_at = now - self._counted_at, now
+        self._may_leave = min(BURST, self._may_leave + RATE * passed)
+        leaving, kept = self._paced() if self.proved else self._within_what_came()
+        if not leaving:
+            return []
+        self._queue = kept
+        self._may_leave -= len(leaving)
+        left = kept[0].token - 1 if kept else leaving[-1].token  # all before the first that waits
+        size = sum(len(each.data) for each in leaving)
+        self._unsent -= size
+        self.counts.bytes_sent += size
+        self.counts.datagrams_sent += len(leaving)
+        if self.lost is None:
             self._inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
-        return out
+        return [(each.data, self._address) for each in leaving]
 
     def fire(self, now: float) -> None:
-        if self.lost is not None:
-            return
-        if self._admit_until is not None and now >= self._admit_until:
-            self._end(CloseOrigin.HANDSHAKE_TIMEOUT)
-        elif now >= self._idle_at:
-            self._end(CloseOrigin.IDLE_TIMEOUT)
+        if self.lost is None and now >= self._idle_at:
+            self._lose(LinkLost(0, "idle timeout", by_peer=False, origin=CloseOrigin.IDLE_TIMEOUT))
 
     def too_large(self, size: int, now: float) -> None:
         """Its size is the application's choice; its loss is like any other."""
@@ -204,10 +220,12 @@ class PlainLink:
         return False
 
     def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
+        """What waits leaves with the next ``transmit``, as far as it may: it may say why."""
         self._lose(LinkLost(code, reason, by_peer=False, origin=origin))
 
     def abandon(self, reason: str) -> None:
         self._lose(LinkLost(0, reason, by_peer=False, origin=CloseOrigin.ABANDONED))
+        self.free()
 
     def hold_back(self, on: bool) -> None:
         self._held_back = on
@@ -219,11 +237,31 @@ class PlainLink:
     def routes(self) -> tuple[list[bytes], list[bytes]]:
         return [], []
 
-    def _end(self, origin: CloseOrigin) -> None:
-        self._lose(LinkLost(0, origin.value, by_peer=False, origin=origin))
+    def _paced(self) -> tuple[deque[SendDatagram], deque[SendDatagram]]:
+        """Of what waits, what may leave now, and the rest."""
+        most = int(self._may_leave)
+        if len(self._queue) <= most:
+            return self._queue, deque()
+        return deque(islice(self._queue, most)), deque(islice(self._queue, most, None))
+
+    def _within_what_came(self) -> tuple[deque[SendDatagram], deque[SendDatagram]]:
+        """Of what waits, what a stranger may be sent, and the rest."""
+        counts = self.counts
+        answers = counts.datagrams_received - counts.datagrams_sent
+        size = counts.bytes_received - counts.bytes_sent + HEADERS * min(0, answers)
+        leaving: deque[SendDatagram] = deque()
+        kept: deque[SendDatagram] = deque()
+        for each in self._queue:
+            costs = len(each.data) + (HEADERS if answers <= 0 else 0)
+            if costs <= size:
+                size -= costs
+                answers -= 1
+                leaving.append(each)
+            else:
+                kept.append(each)
+        return leaving, kept
 
     def _lose(self, lost: LinkLost) -> None:
         if self.lost is None:
             self.lost = lost
-            self.free()
             self._inputs.append(lost)

@@ -19,34 +19,10 @@ from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.transport.in_memory.link import MemoryLink
 from tests.core.intake.bench import Bench, bench
+from tests.core.intake.doubles import Report, Turns
 from tests.core.quicr.ends import Application, Objects, queue_of
 
 NOW = 1_800_000_000_000_000
-
-
-class Turns:
-    """Stands in for the driver."""
-
-    unsent = 0
-
-    def __init__(self, kick: Callable[[], None]) -> None:
-        self.kick = kick
-
-
-class Report:
-    """What a session that has dialled reports."""
-
-    def __init__(self) -> None:
-        self.told: list[Any] = []
-
-    def opened(self) -> None:
-        self.told.append("opened")
-
-    def changed(self) -> None:
-        """Often."""
-
-    def closed(self, end: Any) -> None:
-        self.told.append(end)
 
 
 def settings(urls: tuple[str, ...] = (), prefix: str | None = None, **media: Any) -> QuicrIntake:

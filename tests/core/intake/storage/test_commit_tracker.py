@@ -39,9 +39,9 @@ class Told:
 def test_a_message_is_committed_when_the_slowest_cursor_has_passed_its_group() -> None:
     told, commits = Told(), CommitTrackers(2, {})
     commits.join(told.tracker)
-    told.tracker.note(READINGS, [(0, 10)], 0, 10)
-    told.tracker.note(READINGS, [(10, 20)], 0, 25)
-    told.tracker.note(Key("load", False, 16), [(3, 4)], 1, 1)
+    told.tracker.note(READINGS, [(0, 10)], {0: 10})
+    told.tracker.note(READINGS, [(10, 20)], {0: 25})
+    told.tracker.note(Key("load", False, 16), [(3, 4)], {1: 1})
     commits.move({"a": [10, 1], "b": [9, 1]})
     assert told.read() == {Key("load", False, 16): RangeSet([(3, 4)])}
     commits.move({"a": [25, 1], "b": [24, 1], "of events": [None, None]})
@@ -54,7 +54,7 @@ def test_a_message_is_committed_when_the_slowest_cursor_has_passed_its_group() -
 def test_without_a_cursor_nothing_is_committed_and_nothing_is_taken_back() -> None:
     told, commits = Told(), CommitTrackers(1, {})
     commits.join(told.tracker)
-    told.tracker.note(READINGS, [(0, 5)], 0, 5)
+    told.tracker.note(READINGS, [(0, 5)], {0: 5})
     commits.move({})
     commits.move({"of events": [None]})
     assert told.read() == {}
@@ -67,11 +67,11 @@ def test_without_a_cursor_nothing_is_committed_and_nothing_is_taken_back() -> No
 def test_what_was_committed_before_is_told_at_once() -> None:
     told, commits = Told(), CommitTrackers(1, {"a": [7]})
     commits.join(told.tracker)
-    told.tracker.note(READINGS, [(0, 3), (5, 9)], 0, 7)
+    told.tracker.note(READINGS, [(0, 3), (5, 9)], {0: 7})
     assert told.calls == 1
     assert told.read() == {READINGS: RangeSet([(0, 3), (5, 9)])}
     commits.leave(told.tracker)
-    told.tracker.note(READINGS, [(9, 10)], 0, 8)
+    told.tracker.note(READINGS, [(9, 10)], {0: 8})
     commits.move({"a": [8]})
     assert told.read()[READINGS].stop == 9
 
@@ -99,7 +99,7 @@ def test_receipts_are_never_early_and_all_come(seed: int, monkeypatch: pytest.Mo
         taken, numbers[key] = numbers[key][:count], numbers[key][count:]
         ends[partition] += len(taken) + chance.randrange(3)
         ranges = [(number, number + 1) for number in sorted(taken)]
-        told.tracker.note(key, ranges, partition, ends[partition])
+        told.tracker.note(key, ranges, {partition: ends[partition]})
         truth.append((key, taken, partition, ends[partition]))
         if chance.random() < 0.1:
             commits.move({"q": [chance.randrange(end + 1) for end in ends]})
@@ -124,7 +124,7 @@ def test_a_query_that_is_far_behind_costs_a_bounded_amount_and_gets_even_steps()
     told, commits = Told(), CommitTrackers(1, {"a": [0]})
     commits.join(told.tracker)
     for number in range(10_000):
-        told.tracker.note(READINGS, [(number, number + 1)], 0, number + 1)
+        told.tracker.note(READINGS, [(number, number + 1)], {0: number + 1})
     (track,) = told.tracker._tracks.values()
     assert len(track.steps) <= commit_tracker.MAX_STEPS
     seen = []
@@ -133,8 +133,8 @@ def test_a_query_that_is_far_behind_costs_a_bounded_amount_and_gets_even_steps()
         seen.append(told.read().get(READINGS, RangeSet()).count)
     assert seen[-1] == 10_000
     assert all(position - count < 600 for position, count in zip(range(0, 10_001, 100), seen))  # noqa: B905
-    told.tracker.note(READINGS, [(10_000, 10_001)], 0, 10_001)
-    told.tracker.note(READINGS, [(10_001, 10_002)], 0, 10_002)
+    told.tracker.note(READINGS, [(10_000, 10_001)], {0: 10_001})
+    told.tracker.note(READINGS, [(10_001, 10_002)], {0: 10_002})
     assert len(track.steps) <= 2
 
 
@@ -144,19 +144,32 @@ def test_a_peer_that_leaves_holes_everywhere_is_bounded(monkeypatch: pytest.Monk
     told, commits = Told(), CommitTrackers(1, {"a": [0]})
     commits.join(told.tracker)
     for number in range(0, 1000, 2):
-        told.tracker.note(READINGS, [(number, number + 1)], 0, 1)
+        told.tracker.note(READINGS, [(number, number + 1)], {0: 1})
     assert told.tracker.forgotten == 400
     commits.move({"a": [1]})
     assert told.read()[READINGS].count == 100
     for number in range(5):
-        told.tracker.note(Key(str(number), True), [(0, 7)], 0, 2)
+        told.tracker.note(Key(str(number), True), [(0, 7)], {0: 2})
     assert told.tracker.forgotten == 400 + 14
 
 
 def test_long_lists_are_told_in_several_messages() -> None:
     told, commits = Told(), CommitTrackers(1, {"a": [1]})
     commits.join(told.tracker)
-    told.tracker.note(READINGS, [(n, n + 1) for n in range(0, 5000, 2)], 0, 1)
+    told.tracker.note(READINGS, [(n, n + 1) for n in range(0, 5000, 2)], {0: 1})
     first = told.tracker.take(MOST)
     assert sum(len(entry.ranges) for entry in first) == 1000
     assert told.read()[READINGS].count == 1500
+
+
+def test_what_may_lie_on_any_partition_is_committed_when_all_are() -> None:
+    told = Told()
+    told.tracker.note(READINGS, [(0, 3)], {0: 5, 1: 2, 2: 0})
+    told.tracker.note(READINGS, [(3, 4)], {1: 3})
+    for positions in ([5, 1], [4, 3]):
+        told.tracker.advance(positions)
+        assert told.read() == {}
+    told.tracker.advance([5, 3])
+    assert told.read() == {READINGS: RangeSet([(0, 4)])}
+    told.tracker.note(READINGS, [(9, 10)], {0: 5, 1: 3})
+    assert told.read() == {READINGS: RangeSet([(0, 4), (9, 10)])}

@@ -45,7 +45,7 @@ def test_a_flood_of_strangers_is_a_bounded_number_of_events_a_period() -> None:
         assert clock.notified == period + 1
         (summary,) = rejections.take()
         left_out = 10_000 - MAX_REJECTED
-        expected = f"{left_out} more connections were refused, the last one: no such token"
+        expected = f"{left_out} more were refused, the last one: no such token"
         assert summary.event.reason == expected
         assert not rejections.ready
 
@@ -83,7 +83,7 @@ def test_groups_of_a_flood_over_many_groups_store_few_rows(tmp_path: Path) -> No
         b.settle()  # the period is over
         b.settle()
         assert len(b.events()) == MAX_REJECTED + 1
-        assert b.events()[-1]["reason"].startswith(f"{5_000 - MAX_REJECTED} more connections")
+        assert b.events()[-1]["reason"].startswith(f"{5_000 - MAX_REJECTED} more were refused")
 
 
 def test_at_the_end_what_was_left_out_is_told(tmp_path: Path) -> None:

@@ -354,7 +354,7 @@ def test_refused_connections_without_end_take_little(tmp_path: Path) -> None:
         free(b)
         events = b.events()
         assert len(events) == MAX_REJECTED + 1
-        assert events[-1]["reason"].startswith(f"{5_000 - MAX_REJECTED} more connections were ref")
+        assert events[-1]["reason"].startswith(f"{5_000 - MAX_REJECTED} more were refused")
         b.groups.record(event(peer, "rejected", 9_999, reason="again"))
         b.settle()
         assert b.events()[-1]["reason"] == "again"

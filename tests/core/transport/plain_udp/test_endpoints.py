@@ -15,10 +15,11 @@ from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import Driver, ListenLimits
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.plain_udp.endpoints import PlainListener, dial, listen
-from aqueduct_core.transport.plain_udp.link import PlainSettings
+from aqueduct_core.transport.plain_udp.link import LARGEST_UNFRAGMENTED, PlainSettings
 from tests.core.transport.ends import ended
 from tests.core.transport.probe import Probe
 from tests.support.event_loop import eventually
+from tests.support.proxy import Impairment, Proxy
 from tests.support.virtual_loop import run_virtually
 from tests.support.waiting import LONG
 
@@ -35,6 +36,7 @@ async def serving(
     make: Callable[[], Probe] = lambda: Probe(client=False, echoes=True),
     limits: ListenLimits | None = None,
     settings: PlainSettings | None = None,
+    host: str = HOST,
 ) -> AsyncIterator[tuple[PlainListener, list[Probe]]]:
     probes: list[Probe] = []
 
@@ -42,17 +44,19 @@ async def serving(
         probes.append(make())
         return probes[-1], nobody
 
-    listener = await listen(HOST, 0, make_engine=welcome, limits=limits, settings=settings)
+    listener = await listen(host, 0, make_engine=welcome, limits=limits, settings=settings)
     try:
         yield listener, probes
     finally:
         await listener.close()
 
 
-async def dialled(port: int, settings: PlainSettings | None = None) -> tuple[Driver, Probe]:
+async def dialled(
+    port: int, settings: PlainSettings | None = None, *, host: str = HOST
+) -> tuple[Driver, Probe]:
     probe = Probe(client=True)
     driver = await dial(
-        HOST, port, make_engine=lambda now: probe, on_events=nobody, settings=settings
+        host, port, make_engine=lambda now: probe, on_events=nobody, settings=settings
     )
     return driver, probe
 
@@ -95,8 +99,8 @@ def test_a_peer_that_is_silent_is_forgotten() -> None:
     run_virtually(main())
 
 
-def test_strangers_are_few_and_get_little() -> None:
-    """From made-up addresses: the oldest gives way, and nobody is sent much for a byte."""
+def test_strangers_are_few_and_get_nothing_for_nothing() -> None:
+    """From made-up addresses: the oldest gives way, and nobody is sent more than came from it."""
 
     def generous() -> Probe:
         probe = Probe(client=False, admits=False)
@@ -105,28 +109,50 @@ def test_strangers_are_few_and_get_little() -> None:
         return probe
 
     async def main() -> None:
-        limits = ListenLimits(handshakes=8, handshakes_per_network=4)
+        limits = ListenLimits(handshakes=4, handshakes_per_network=1)
         async with serving(generous, limits) as (listener, probes):
             listener.receive([(bytes(100), (HOST, 40_000 + n)) for n in range(40)])
             await eventually(lambda: len(probes) == 40)
             assert len(listener.drivers) == 4
             assert listener.counts.gave_way == 36
             for driver in listener.drivers:
-                assert driver.statistics.bytes_sent == 300
+                assert driver.statistics.bytes_sent == 100
                 assert driver.link.backlogged
 
     run_virtually(main())
 
 
-def test_a_stranger_that_is_never_admitted_is_given_up() -> None:
+def test_a_new_address_is_a_new_peer() -> None:
+    """Nothing but the address tells whose packets these are."""
+
     async def main() -> None:
-        settings = PlainSettings(admission_timeout=0.1)
-        made: Callable[[], Probe] = lambda: Probe(client=False, admits=False)  # noqa: E731
-        async with serving(made, settings=settings) as (listener, probes):
-            driver, probe = await dialled(listener.address[1])
-            send(driver, probe, b"x")
-            await eventually(lambda: bool(probes) and probes[0].lost is not None)
-            assert not listener.drivers
+        async with serving() as (listener, probes):
+            proxy = Proxy(listener.address, Impairment(), 1)
+            _, port = await proxy.open()
+            driver, probe = await dialled(port)
+            send(driver, probe, b"from here")
+            await eventually(lambda: probe.datagrams == [b"from here"])
+            await proxy.rebind()
+            send(driver, probe, b"from there")
+            await eventually(lambda: len(probe.datagrams) == 2)
+            assert [each.datagrams for each in probes] == [[b"from here"], [b"from there"]]
+            assert len(listener.drivers) == 2
+            await ended(driver)
+            proxy.close()
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("host", [HOST, "::1"])
+def test_packets_up_to_the_bound_of_each_family_of_addresses(host: str) -> None:
+    async def main() -> None:
+        async with serving(host=host) as (listener, _probes):
+            driver, probe = await dialled(listener.address[1], host=host)
+            send(driver, probe, bytes(LARGEST_UNFRAGMENTED), bytes(LARGEST_UNFRAGMENTED + 1), b"x")
+            await eventually(lambda: len(probe.datagrams) == 2)
+            assert [len(each) for each in probe.datagrams] == [LARGEST_UNFRAGMENTED, 1]
+            assert driver.statistics.datagram_frames_refused == 1
+            assert listener.address[0] == host
             await ended(driver)
 
     run_virtually(main())
