@@ -205,9 +205,11 @@ class ChannelEnded(AqueductError):
     condition = "AQUEDUCT_CHANNEL"
     subclasses: ClassVar[dict[str, str]] = {
         "CANCELLED": "57014",
+        "FAILED": "57014",
         "LOST": "08006",
         "OVERFLOW": "54000",
         "NO_REPLY": "02000",
+        "TIMEOUT": "57014",
     }
 
 

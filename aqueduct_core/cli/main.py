@@ -30,6 +30,7 @@ from aqueduct_core.cli import (
     send,
     spool,
     subscribe,
+    telehash,
 )
 from aqueduct_core.cli.console.arguments import VerbParser
 from aqueduct_core.cli.console.terminal import print_error
@@ -50,6 +51,7 @@ VERBS = (
     subscribe,
     request,
     quicr,
+    telehash,
     intake,
     spool,
     top,

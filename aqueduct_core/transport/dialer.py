@@ -48,6 +48,7 @@ async def dial(
     early_data: bool = False,
     internal_error: int = INTERNAL,
     moderation: float = 0.0,
+    on_server: Callable[[str | None], None] = lambda fingerprint: None,
 ) -> Driver:
     """Connect to ``host`` and return when the TLS handshake is complete.
 
@@ -56,6 +57,7 @@ async def dial(
     ``make_engine`` is called with the time, once, when the handshake is complete.
     ``internal_error`` is the code with which it is closed for a fault of ours.
     ``moderation`` is as of ``ListenLimits``, of its socket.
+    ``on_server`` is called before ``make_engine``, with the SHA-256 of the server's certificate.
 
     Sessions and address tokens that the server gives are kept in ``tickets`` (None: in memory, for
     the life of the process) and used for the next dial of the same server (AQ-0RTT-5). With
@@ -97,6 +99,7 @@ async def dial(
         on_events,
         internal_error,
         moderation,
+        on_server,
     )
     failure: AqueductError | None = None
     for family, address in addresses:
@@ -139,6 +142,7 @@ class _Server:
     on_events: OnEvents
     internal_error: int
     moderation: float
+    on_server: Callable[[str | None], None]
 
     async def attempt(
         self, sock: socket.socket, address: Address, session: TlsSession | None, *, early: bool
@@ -160,7 +164,7 @@ class _Server:
                     self.key.alpn, settings, self.tls, self.host, address, now, resumption
                 ),
                 address,
-                make_engine=lambda _, ready: (self.make_engine(ready), self.on_events),
+                make_engine=self._make_engine,
                 send=line.send,
                 on_turn=line.turned,
                 unread=line.is_behind,
@@ -188,6 +192,10 @@ class _Server:
         failure = driver.why_not_ready()
         line.end()
         return failure
+
+    def _make_engine(self, driver: Driver, now: float) -> tuple[Engine[Any], OnEvents]:
+        self.on_server(driver.peer_certificate_fingerprint)
+        return self.make_engine(now), self.on_events
 
 
 def _failure(host: str, line: DialledSocket, driver: Driver) -> AqueductError:

@@ -1,0 +1,1 @@
+"""Telehash for asyncio programs: lines, channels, listeners, over QUIC datagrams or plain UDP."""
