@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aqueduct_spark.write.sink import Sink
 
 
-PACKET_COUNTS = ("reliableStored", "unreliableStored", "deduped")
+PACKET_COUNTS = ("reliableStored", "deduped", "unacked")
 """The fields of ``counts`` of ``view=events``."""
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-from aqueduct_core.telehash.hashnames import hashname_of
+from typing import Any
 
 from aqueduct_core.intake.settings.service import Limits
-from aqueduct_core.intake.telehash.channels import ChannelIntake
+from aqueduct_core.intake.telehash.channels import (
+    MAX_TYPES,
+    SCHEMES,
+    Carrier,
+    ChannelIntake,
+    check_type,
+)
 from aqueduct_core.primitives.settings import settings_of
+from aqueduct_core.telehash.hashnames import hashname_of
 from aqueduct_spark.options import values
 from aqueduct_spark.options.read_specs import READ_SPECS
 from aqueduct_spark.options.refusals import bad_value, conflict, missing
@@ -21,24 +26,14 @@ from aqueduct_spark.options.table import OptionTable, behind
 from aqueduct_spark.options.values import Endpoint
 from aqueduct_spark.options.write_specs import WRITE_SPECS
 
-Carrier = Literal["quic", "udp"]
-
-SCHEMES: dict[str, Carrier] = {"telehash": "quic", "udp": "udp"}
-"""What endpoints and addresses to listen on begin with, the usual one first."""
-
 PLAIN = frozenset({"udp"})
-"""Those without encryption."""
+"""Schemes without encryption."""
+
+DEFAULT_WINDOW = 32
+"""Of a write: packets of one channel that telehash-c takes; telehash-js takes 50, we 100."""
 
 CONTROL_COLUMNS = ("js", "type", "end")
 """Columns of a frame to be written that say what goes beside the body of a packet, and where."""
-
-LONGEST_TYPE = 64
-"""Bytes: the type stands in the first packet of a channel, beside the row that it carries."""
-
-MAX_TYPES = 1_000
-
-NEVER_RELIABLE = frozenset({"seek", "peer", "connect", "path", "link", "bridge"})
-"""Types of Telehash itself, which nobody may ask to be reliable (T2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +74,8 @@ class LineOptions:
                 "Use telehash://, or set udp.trusted=true where only those reach that network whom "
                 "you trust",
             )
-        known_own = own or (carrier == "quic" and not dials)
-        known_peer = peer or (carrier == "quic" and dials)
-        if (own or peer) and not (known_own and known_peer):
+        certified = carrier == "quic" and not dials
+        if (own is None and not certified and peer is not None) or (own and peer is None):
             absent, given = ("peerHashname", "hashname") if own else ("hashname", "peerHashname")
             raise missing(absent, f"'{given}' says nothing without it: the two are compared")
         if own is not None and own == peer:
@@ -130,23 +124,14 @@ class TelehashWrite:
         return cls(
             None if types is None else types[0],
             found["keepChannel"],
-            found["window"],
+            found["window"] or DEFAULT_WINDOW,
             found["channelTimeout"],
             LineOptions.of(found, found["endpoint"], dials=True),
         )
 
 
-def checked_type(text: str) -> str:
-    """The type of a reliable channel. Raises ValueError: what is allowed."""
-    if not text.strip() or len(text.encode()) > LONGEST_TYPE:
-        raise ValueError(f"the type of a channel, a text of 1 to {LONGEST_TYPE} bytes")
-    if text in NEVER_RELIABLE:
-        raise ValueError("another type: those of Telehash itself are never reliable")
-    return text
-
-
 def _types(value: str) -> tuple[str, ...]:
-    found = tuple(map(checked_type, values.names(value)))
+    found = tuple(map(check_type, values.names(value)))
     if len(set(found)) != len(found):
         raise ValueError("types that differ from each other")
     return found
@@ -172,9 +157,28 @@ _TYPES: tuple[OptionSpec, ...] = (
         ways=LAUNCHED,
     ),
 )
-_CHANNELS: tuple[OptionSpec, ...] = tuple(
-    OptionSpec.of(each, READ if each.name == "ackLevel" else READ | WRITE)
-    for each in settings_of(ChannelIntake)
+_CHANNELS: tuple[OptionSpec, ...] = (
+    *(OptionSpec.of(each, READ) for each in settings_of(ChannelIntake) if each.name == "ackLevel"),
+    OptionSpec(
+        "window",
+        values.integer(1, 100),
+        None,
+        READ | WRITE,
+        READ | WRITE,
+        "Packets of one channel without an ack. A read takes so many, 100 by default, and those "
+        "beyond are dropped and come again; a write sends so many, 32 by default, and waits.",
+        ways=LAUNCHED,
+    ),
+    OptionSpec(
+        "channelTimeout",
+        values.duration_within("100ms", "1h"),
+        "10s",
+        READ | WRITE,
+        READ | WRITE,
+        "A channel is given up on which the peer acks nothing for so long. A read takes it for how "
+        "long a peer waits for an ack as well.",
+        ways=LAUNCHED,
+    ),
 )
 _LINES: tuple[OptionSpec, ...] = (
     OptionSpec(
@@ -193,9 +197,9 @@ _LINES: tuple[OptionSpec, ...] = (
         None,
         READ | WRITE,
         READ | WRITE,
-        "Our hashname, where the peer knows another one than the SHA-256 of our certificate. Of "
-        "the two hashnames the lower one has the channels with even numbers; where one of them is "
-        "not known, who dials has the odd ones.",
+        "Our hashname, where the peer goes by one; with peerHashname, or, of a listener over QUIC, "
+        "the SHA-256 of its certificate by default. The lower one of the two has the channels "
+        "with even numbers; where they are not known, who dials has the odd ones.",
         ways=LAUNCHED,
     ),
     OptionSpec(
@@ -204,7 +208,7 @@ _LINES: tuple[OptionSpec, ...] = (
         None,
         READ | WRITE,
         READ | WRITE,
-        "The hashname of the peer, where it is not the SHA-256 of its certificate.",
+        "The hashname of the peer, where both sides go by these.",
         ways=LAUNCHED,
     ),
 )

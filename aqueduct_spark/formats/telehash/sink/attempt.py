@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.errors import SinkFailed
+from aqueduct_core.intake.telehash.marks import marked
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import ChannelClosed, CloseReason
 from aqueduct_core.telehash.faults import PacketTooLarge, TelehashError
-
-from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.errors import SinkFailed
-from aqueduct_core.intake.telehash.marks import MARK
-from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.formats.telehash.options import TelehashWrite
 from aqueduct_spark.formats.telehash.sink.channels import AttemptChannel
 from aqueduct_spark.formats.telehash.sink.columns import PacketRows, too_large
@@ -275,8 +274,8 @@ class TelehashAttempt:
         identity = self._identity
         if not identity.numbered:
             return own
-        mark = (identity.writer, identity.batch, identity.partition, row)
-        return {**(own or {}), **dict(zip(MARK, mark, strict=True))}
+        mark = marked(identity.writer, identity.batch, identity.partition, row)
+        return {**(own or {}), **mark}
 
     @property
     def _engine(self) -> TelehashEngine:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 
 from aqueduct_core.telehash.config import MAX_SEQ
-
 from aqueduct_spark.write.batches import RowAccount
 
 

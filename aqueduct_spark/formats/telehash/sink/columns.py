@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from pyspark.sql.types import BooleanType, DataType, StringType, StructType, VarcharType
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
+from aqueduct_core.intake.telehash.channels import LONGEST_TYPE, check_type
 from aqueduct_core.intake.telehash.marks import MARK
 from aqueduct_core.primitives.ranges import Numbers
 from aqueduct_core.spool.arrays import numeric_array
-from aqueduct_spark.formats.telehash.options import CONTROL_COLUMNS, LONGEST_TYPE, checked_type
+from aqueduct_spark.formats.telehash.options import CONTROL_COLUMNS
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.payloads import payload_column
 from aqueduct_spark.write.row_columns import (
@@ -148,7 +149,7 @@ class TypeSplitter:
         )
         for type, rows in by_text(column):
             try:
-                checked_type(type)
+                check_type(type)
             except ValueError as error:
                 raise SchemaMismatch(
                     "COLUMN_TYPE",

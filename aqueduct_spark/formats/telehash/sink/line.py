@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple, Protocol
 
+from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.telehash.config import ALPN, TelehashConfig
 from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import (
@@ -16,11 +20,6 @@ from aqueduct_core.telehash.events import (
 )
 from aqueduct_core.telehash.faults import CloseCode
 from aqueduct_core.telehash.hashnames import dials_odd
-
-from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.engine.inputs import LinkLost
-from aqueduct_core.errors import ConnectFailed
-from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport import Driver, LinkSettings, dial
 from aqueduct_core.transport.addresses import connected, resolve
 from aqueduct_core.transport.awaiting import Signal

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.telehash.channels import ChannelIntake
+from aqueduct_core.intake.telehash.channels import MAX_TYPES, ChannelIntake
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.formats.telehash.format import TelehashDataSource
 from aqueduct_spark.formats.telehash.options import (
-    MAX_TYPES,
     TELEHASH_OPTIONS,
     LineOptions,
     TelehashRead,
@@ -103,8 +102,8 @@ def test_hashnames_are_written_in_one_form() -> None:
         ("stream", DIAL | {"type": ""}, "'type' is ''"),
         ("stream", {"endpoint": "h:1", "spool": "/s"}, "MISSING.*'type'.*to open at the endpoint"),
         ("stream", LISTEN | {"type": "_a,_a"}, "types that differ"),
-        ("stream", LISTEN | {"type": "seek"}, "those of Telehash itself are never reliable"),
-        ("stream", LISTEN | {"type": "_" + "x" * 64}, "1 to 64 bytes"),
+        ("stream", LISTEN | {"type": "seek"}, "the type of an application"),
+        ("stream", LISTEN | {"type": "_" + "x" * 200}, "1 to 200 bytes"),
         ("stream", LISTEN | {"type": ",".join(f"_{n}" for n in range(MAX_TYPES + 1))}, "at most"),
         ("stream", LISTEN | {"ackLevel": "sent"}, "'ackLevel' is 'sent'.*stored, committed"),
         ("stream", LISTEN | {"window": "101"}, "'window' is '101'.*1 to 100"),
@@ -132,6 +131,7 @@ def test_hashnames_are_written_in_one_form() -> None:
         ("write", WRITE | {"endpoint": "h"}, "host:port with a port"),
         ("write", WRITE | {"hashname": "a1"}, "64 hexadecimal digits"),
         ("write", WRITE | {"peerHashname": PEER}, "MISSING.*'hashname'.*says nothing without it"),
+        ("write", WRITE | {"hashname": OWN}, "MISSING.*'peerHashname'.*says nothing without it"),
         ("stream", LISTEN | {"hashname": OWN}, "MISSING.*'peerHashname'"),
         ("stream", UDP | {"peerHashname": PEER}, "MISSING.*'hashname'"),
         ("write", WRITE | {"hashname": OWN, "peerHashname": OWN}, "another one than 'hashname'"),

@@ -54,7 +54,7 @@ def test_frames_that_cannot_be_sent(columns: str, format: str, type: str | None,
 
 
 def test_a_table_has_a_column_that_no_frame_has() -> None:
-    assert packet_table_schema("text").simpleString() == "struct<value:string,type:varchar(64)>"
+    assert packet_table_schema("text").simpleString() == "struct<value:string,type:varchar(200)>"
     with pytest.raises(SchemaMismatch, match="REQUIRED"):
         packet_table_schema("json")
 
@@ -112,8 +112,8 @@ DEEP = "[" * 1_000 + "]" * 400
     [
         ({"value": [b"x", None]}, "REQUIRED.*'value' is null in 1 of 2"),
         ({"type": ["_a", None]}, "REQUIRED.*Row 1 of the task has no type"),
-        ({"type": ["_a", "peer"]}, "'type' holds 'peer'; it must be another type"),
-        ({"type": ["_a", ""]}, "a text of 1 to 64 bytes"),
+        ({"type": ["_a", "peer"]}, "'type' holds 'peer'; it must be the type of an application"),
+        ({"type": ["_a", ""]}, "a type of 1 to 200 bytes"),
         ({"js": ["{}", "{"]}, "'js' of row 1 of the task is no JSON"),
         ({"js": ["{}", '"text"']}, "row 1 of the task is no JSON object"),
         ({"js": ["[1]", "{}"]}, "row 0 of the task is no JSON object"),
