@@ -21,7 +21,8 @@ SOURCES = (
 )
 FILES = (
     *("pyspark_aqueduct.py", "pyspark_quicr.py", "pyspark_telehash.py"),
-    *("pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("pyproject.toml", "MANIFEST.in", "LICENSE"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 )
 
 

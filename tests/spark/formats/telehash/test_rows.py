@@ -41,7 +41,7 @@ def events(*kinds: str, **given: Any) -> pa.RecordBatch:
 
 def test_the_intake_gives_exactly_the_columns_that_spark_knows() -> None:
     assert to_arrow_schema(packet_schema(), timezone="UTC").equals(ROW_SCHEMA)
-    assert EVENTS.counts == PACKET_COUNTS
+    assert tuple(EVENTS.counts) == PACKET_COUNTS
     rows = MAPPING.messages(stored(), 0, 0, RowOptions(own=OWN))
     assert rows.column("seq").to_pylist() == [0, 1, 7, 8]
 
@@ -56,8 +56,8 @@ def test_types_and_peers_are_what_rows_are_selected_by() -> None:
     ):
         for first, count in ((0, 4), (1, 2)):
             mask = RowFilter(MAPPING, selection).mask(whole.slice(first, count))
-            assert mask is not None
-            assert mask.tolist() == wanted[first : first + count]
+            found = [True] * count if mask is None else mask.tolist()
+            assert found == wanted[first : first + count]
     log = ROWS.to_events([LoggedEvent("opened", 1, "c", channel=n) for n in ("_a", "_b")], 1)
     mask = RowFilter(MAPPING, Selection(("_b",), None, None)).mask(log)
     assert mask is not None
@@ -77,9 +77,7 @@ def test_a_query_may_fail_for_a_channel_that_breaks_off(kind: str) -> None:
     assert MAPPING.event_checks(on_cancel="keep", fail_on_data_loss=True) == []
     [fails] = MAPPING.event_checks(on_cancel="fail", fail_on_data_loss=True)
     fails(events("connected", "opened", "rejected", "finished", "disconnected"), 0)
-    told = (
-        rf"type '_one' of peer 'peer:9' was over.*, {kind}: why \(line cafe, event 31 of intake 2"
-    )
+    told = rf"type '_one' of peer 'peer:9'.*, {kind}: why \(line cafe, event 31 of intake 2\)"
     with pytest.raises(ChannelEnded, match=told):
         fails(events("opened", kind, kind, reason="why"), 2)
 
