@@ -12,9 +12,11 @@ from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.flight.status import CursorOwner
 from aqueduct_core.flight.subscription_status import EndpointState, SubscriptionStatus
 from aqueduct_core.intake.control.stalls import (
+    LATE_SECONDS,
     Arrivals,
     SpoolRoom,
     arrival_stalls,
+    commit_stalls,
     endpoint_stalls,
     slow_cursors,
     spool_stalls,
@@ -122,3 +124,12 @@ def test_who_came_to_a_listener(arrivals: Arrivals, kind: str | None, said: str)
     found = list(arrival_stalls(arrivals))
     assert [stall.kind for stall in found] == ([] if kind is None else [kind])
     assert all(said in str(stall) for stall in found)
+
+
+def test_commits_that_come_too_late_are_told_for_a_while() -> None:
+    [stall] = commit_stalls("orders", 3, LATE_SECONDS - 1)
+    assert stall.subject == "the commits of orders"
+    assert "peers have given up 3 channels" in stall.what
+    assert "ackLevel=stored" in stall.remedy
+    assert not [*commit_stalls("orders", 3, LATE_SECONDS)]
+    assert not [*commit_stalls("orders", 0, 0.0)]

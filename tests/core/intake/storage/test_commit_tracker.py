@@ -160,3 +160,16 @@ def test_long_lists_are_told_in_several_messages() -> None:
     first = told.tracker.take(MOST)
     assert sum(len(entry.ranges) for entry in first) == 1000
     assert told.read()[READINGS].count == 1500
+
+
+def test_what_may_lie_on_any_partition_is_committed_when_all_are() -> None:
+    told = Told()
+    told.tracker.note(READINGS, [(0, 3)], {0: 5, 1: 2, 2: 0})
+    told.tracker.note(READINGS, [(3, 4)], {1: 3})
+    for positions in ([5, 1], [4, 3]):
+        told.tracker.advance(positions)
+        assert told.read() == {}
+    told.tracker.advance([5, 3])
+    assert told.read() == {READINGS: RangeSet([(0, 4)])}
+    told.tracker.note(READINGS, [(9, 10)], {0: 5, 1: 3})
+    assert told.read() == {READINGS: RangeSet([(0, 4), (9, 10)])}
