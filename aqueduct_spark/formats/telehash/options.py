@@ -101,7 +101,9 @@ class TelehashRead:
         if len(types) > MAX_TYPES:
             raise bad_value("type", f"{len(types)} types", f"at most {MAX_TYPES} of them")
         line = LineOptions.of(found, found["endpoint"] or found["listen"], dials=dials)
-        return cls(types, ChannelIntake.of_options(found), line)
+        channels = ChannelIntake.of_options(found)
+        _check_pace(channels, found["minOffsetsPerTrigger"], found["maxTriggerDelay"])
+        return cls(types, channels, line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,18 @@ class TelehashWrite:
             found["window"] or DEFAULT_WINDOW,
             found["channelTimeout"],
             LineOptions.of(found, found["endpoint"], dials=True),
+        )
+
+
+def _check_pace(channels: ChannelIntake, least: int | None, delay: float | None) -> None:
+    """Raises InvalidOption: CONFLICT: acks wait for batches that wait for longer than peers do."""
+    timeout = channels.channel_timeout
+    if channels.ack_level == "committed" and least is not None and (delay or 0.0) >= timeout:
+        raise conflict(
+            f"ackLevel=committed, and micro-batches that wait up to {delay:g} s (maxTriggerDelay) "
+            f"for minOffsetsPerTrigger={least}: peers give up after {timeout:g} s without an ack",
+            "Set ackLevel=stored, lower 'maxTriggerDelay', or raise 'channelTimeout' here where "
+            "peers wait longer",
         )
 
 

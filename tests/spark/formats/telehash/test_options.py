@@ -106,6 +106,11 @@ def test_hashnames_are_written_in_one_form() -> None:
         ("stream", LISTEN | {"type": "_" + "x" * 200}, "1 to 200 bytes"),
         ("stream", LISTEN | {"type": ",".join(f"_{n}" for n in range(MAX_TYPES + 1))}, "at most"),
         ("stream", LISTEN | {"ackLevel": "sent"}, "'ackLevel' is 'sent'.*stored, committed"),
+        (
+            "stream",
+            LISTEN | {"ackLevel": "committed", "minOffsetsPerTrigger": "9"},
+            r"wait up to 900 s \(maxTriggerDelay\).*give up after 10 s.*ackLevel=stored",
+        ),
         ("stream", LISTEN | {"window": "101"}, "'window' is '101'.*1 to 100"),
         ("stream", LISTEN | {"window": "0"}, "'window' is '0'"),
         ("stream", LISTEN | {"channelTimeout": "10"}, "a bare number has no unit"),
