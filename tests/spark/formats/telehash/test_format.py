@@ -139,9 +139,9 @@ def test_committed_is_acked_when_all_queries_have_it(spark: SparkSession, teleha
     endpoint()  # its intake runs, which the other one joins
     table = telehash.table
     telehash.table, telehash.checkpoint = table.parent / "other", table.parent / "other-checkpoint"
-    telehash.start(telehash.frame(cursor="other"))
-    wait_until(lambda: "other" in cursors(telehash), PATIENCE, "the cursor of the other query")
-    for batch in range(3):
+    other = telehash.start(telehash.frame(cursor="other"))
+    wait_until(lambda: other.recentProgress, PATIENCE, "the cursor of the other query")
+    for batch in range(2):
         writing(numbers(spark, 40, 40 * batch, tasks=1), endpoint()).save()
         for place in (table, table.parent / "other"):
             rows = spark.read.parquet(str(place)).select("value").collect()
@@ -149,13 +149,30 @@ def test_committed_is_acked_when_all_queries_have_it(spark: SparkSession, teleha
     assert one.isActive
 
 
-def cursors(scene: Scene) -> set[str]:
-    status = spark_status(scene)
-    return {name for row in status for name in row.asDict(recursive=True).get("cursors", {})}
-
-
-def spark_status(scene: Scene) -> list[Any]:
-    return stored(scene, view="status").collect()
+def test_a_micro_batch_that_is_done_again_is_no_more_rows(
+    spark: SparkSession, telehash: Scene
+) -> None:
+    """As after a crash of the driver before it had noted the batch as done."""
+    endpoint = listening(telehash, "udp")
+    query = telehash.start()
+    inputs, checkpoint = telehash.table.parent / "inputs", telehash.table.parent / "sent"
+    for name in ("one", "two"):
+        (inputs / name).mkdir(parents=True)
+        start = 50 * (name == "two")
+        (inputs / name / "lines.txt").write_text("\n".join(map(str, range(start, start + 50))))
+    texts = spark.readStream.format("text").option("maxFilesPerTrigger", "1")
+    writer = texts.load(str(inputs / "*")).repartition(1).writeStream.format("telehash")
+    writer = writer.options(type="_lines", checkpointLocation=str(checkpoint), **PATIENT)
+    for _ in range(2):
+        sending = writer.option("endpoint", endpoint()).trigger(availableNow=True).start()
+        telehash.follow(sending)
+        assert sending.awaitTermination(PATIENCE), "it did not end"
+        for path in (checkpoint / "commits").glob("*1*"):
+            path.unlink()
+    assert await_values(telehash, query, 100) == [*range(100)]
+    finished = stored(telehash, view="events").where("kind = 'finished'").orderBy("offset")
+    found = [(row.counts.reliableStored, row.counts.deduped) for row in finished.collect()]
+    assert found == [(50, 0), (50, 0), (0, 50)]
 
 
 @CARRIERS
@@ -174,3 +191,43 @@ def test_a_bounded_read_ends_with_the_channels(spark: SparkSession, carrier: str
         ("_two", 0, b"x" * 1_000, True),
     ]
     assert sorted(giver.opened) == ["_one", "_two"]
+
+
+@pytest.mark.long
+def test_committed_goes_with_triggers_of_two_seconds(spark: SparkSession, telehash: Scene) -> None:
+    """For about five minutes; each write waits for a commit, and no peer gives up after its 10 s."""
+    endpoint = listening(telehash, "telehash", ackLevel="committed", channelTimeout="10s")
+    query = telehash.start(processingTime="2 seconds")
+    writes = 100
+    for batch in range(writes):
+        writing(numbers(spark, 20, 20 * batch, tasks=1), endpoint(), channelTimeout="10s").save()
+    assert await_values(telehash, query, 20 * writes) == [*range(20 * writes)]
+    query.stop()
+    kinds = {row.kind for row in stored(telehash, view="events").select("kind").collect()}
+    assert not kinds & {"timeout", "cancelled", "failed"}
+
+
+@pytest.mark.long
+def test_committed_with_triggers_of_twenty_seconds_says_what_to_do(
+    spark: SparkSession, telehash: Scene
+) -> None:
+    """The peer gives up after ten, as it must."""
+    endpoint = listening(telehash, "telehash", ackLevel="committed", channelTimeout="10s")
+    query = telehash.start(processingTime="20 seconds")
+    rows = numbers(spark, 20, tasks=1)
+    endpoint()
+    with pytest.raises(Exception) as failed:
+        for _ in range(3):  # one of them meets a trigger
+            writing(rows, endpoint(), channelTimeout="10s").save()
+    assert "AQUEDUCT_SINK.ACK_TIMEOUT" in error_line(failed.value)
+    assert "ackLevel=stored" in error_line(failed.value)
+
+    def told() -> list[str]:
+        events = stored(telehash, view="events").where("kind IN ('timeout', 'cancelled')")
+        return [row.reason for row in events.collect() if "ackLevel=stored" in row.reason]
+
+    [reason, *_] = wait_until(told, PATIENCE, "the event")
+    assert "20 packets waited for their commit" in reason
+    log = telehash.spool / "intake-0" / "intake.log"
+    wait_until(lambda: "ackLevel=stored" in log.read_text(), PATIENCE, "a line in the log")
+    query.stop()
