@@ -20,7 +20,6 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.telehash.channel import Channel, LineContext
 from aqueduct_core.telehash.config import MAX_CHANNEL, TelehashConfig
 from aqueduct_core.telehash.events import (
-    ChannelOpened,
     CloseReason,
     LineReady,
     PacketsDropped,
@@ -34,19 +33,15 @@ from aqueduct_core.telehash.faults import (
     TelehashError,
     TooManyChannels,
 )
-from aqueduct_core.telehash.known_channels import ENDED_BYTES, EndedChannels, OpenedNumbers
+from aqueduct_core.telehash.line_channels import LineChannels
 from aqueduct_core.telehash.wire import channel_packets
-from aqueduct_core.telehash.wire.channel_packets import ChannelPacket, decode
+from aqueduct_core.telehash.wire.channel_packets import decode
 from aqueduct_core.telehash.wire.packets import PacketRefused
 
-CHANNEL_BYTES = 3_000
-"""Memory of a channel beside its packets, about."""
 LEAST_DATAGRAM = 256
 """A peer that takes no longer ones takes none."""
 MAX_ERR = 100
 """Characters of an ``err`` of ours."""
-_REFUSALS = ("too many channels", "full", "no")
-"""Each shorter than the one before: an answer is not longer than what it answers."""
 
 
 class TelehashEngine:
@@ -64,12 +59,8 @@ class TelehashEngine:
         self.counts: dict[PacketFault, int] = {}
         self._config = config or TelehashConfig()
         self._context = LineContext(self._config)
-        self._channels: dict[int, Channel] = {}
-        self._ended = EndedChannels(self._config.max_ended, self._config.channel_timeout)
-        self._numbers = OpenedNumbers(odd=not odd)
+        self._channels = LineChannels(self._context, odd=odd)
         self._next_channel = 1 if odd else 2
-        self._opened = 0  # by the peer, and open
-        self._unopened = 0
         self._admitted = False
         self._paused = False
         self._acts: list[Action] = []
@@ -106,32 +97,21 @@ class TelehashEngine:
         if self.closed is not None:
             return
         self._now = now
-        context, channels = self._context, self._channels
-        for due in (*context.soon.take(now), *context.late.take(now)):
-            channel = channels.get(due)
-            if channel is not None:
-                context.egress.want_ack(channel)
-            elif (answer := self._ended.answer(due, now)) is not None:
-                context.egress.urgent(answer)
-        while (number := context.timers.pop(now)) is not None:
-            channels[number].tick(now)
-        self._ended.expire(now)
-        self._bury(now)
+        self._channels.tick(now)
 
     @property
     def wake_at(self) -> float | None:
         if self.closed is not None:
             return None
         context = self._context
-        due = (context.soon.next, context.late.next, context.timers.next, self._ended.next)
+        due = (context.soon.next, context.late.next, context.timers.next, self._channels.next)
         return min((at for at in due if at is not None), default=None)
 
     @property
     def footprint(self) -> Footprint:
         context = self._context
         return Footprint(
-            CHANNEL_BYTES * len(self._channels)
-            + ENDED_BYTES * len(self._ended)
+            self._channels.size
             + context.buffered.waiting
             + context.buffered.delivering
             + context.outgoing
@@ -145,7 +125,7 @@ class TelehashEngine:
             while egress.oversized:
                 self._shrunk(egress.oversized.pop(), self._now)
                 self._acts += egress.actions(self._now)
-            self._bury(self._now)
+            self._channels.bury(self._now)
         taken, self._acts = self._acts, []
         return taken
 
@@ -217,7 +197,7 @@ class TelehashEngine:
         self._now = now
         channel = Channel(number, type, self._context, reliable=reliable, ours=True)
         channel.send(channel.fields(type, js, end=end), body, end=end, now=now)
-        self._channels[number] = channel
+        self._channels.add(channel)
         self._next_channel += 2
         return number
 
@@ -244,7 +224,7 @@ class TelehashEngine:
         if self.closed is not None:
             raise TelehashError("the line is over")
         found = self._channels.get(channel)
-        if found is None or found.type is None:
+        if found is None:
             raise ChannelOver(f"channel {channel} is over, or never was")
         self._now = now
         return found.send(found.fields(None, js, end=end), body, end=end, now=now)
@@ -269,11 +249,11 @@ class TelehashEngine:
     def fail(self, channel: int, err: str, now: float) -> None:
         """Fail a channel: the peer learns why, both directions are dropped (P6, T2)."""
         found = self._channels.get(channel)
-        if found is not None and found.type is not None:
+        if found is not None:
             self._now = now
             text = err[:MAX_ERR].encode(errors="replace").decode()
             found.fail(CloseReason.FAILED, text)
-            self._bury(now)
+            self._channels.bury(now)
 
     def stored(self, channel: int, first: int, stop: int, *, reliable: bool, now: float) -> None:
         """As `done`, in any order: the ack follows what is without a gap. The end of the peer is
@@ -282,7 +262,7 @@ class TelehashEngine:
         if found is not None and reliable:
             self._now = now
             found.done(first, stop, now)
-            self._bury(now)
+            self._channels.bury(now)
 
     def refused(self, channel: int, first: int, stop: int, now: float) -> None:
         """Nobody is told: packets without a number may be lost anywhere."""
@@ -317,86 +297,13 @@ class TelehashEngine:
         except PacketRefused as refused:
             self._context.drop(refused.fault, refused.channel)
             return
-        channel = self._channels.get(packet.channel)
-        if channel is None or channel.type is None:
-            channel = self._opening(packet, channel, now)
+        channel = self._channels.of_packet(packet, now)
         if channel is not None:
             channel.handle(packet, now)
             if not self._admitted and packet.ack is not None and channel.ours:
                 self._admit()
             if self._context.over:
-                self._bury(now)
-
-    def _opening(
-        self, packet: ChannelPacket, unopened: Channel | None, now: float
-    ) -> Channel | None:
-        """The channel of a packet, where there was none that is open; None: there is none."""
-        number, drop = packet.channel, self._context.drop
-        if number in self._ended:
-            self._again(packet, now)
-        elif not self._numbers.is_peers(number):
-            wrong = packet.type is not None
-            drop(PacketFault.WRONG_PARITY if wrong else PacketFault.UNKNOWN_CHANNEL, number)
-        elif number in self._numbers:
-            again = packet.type is not None
-            drop(PacketFault.REUSED_CHANNEL if again else PacketFault.UNKNOWN_CHANNEL, number)
-        elif packet.err is not None:
-            drop(PacketFault.UNKNOWN_CHANNEL, number)
-            self._numbers.add(number)  # its opening is late, and of no use any more
-            if unopened is not None:
-                unopened.close(CloseReason.FAILED)
-                self._bury(now)
-        elif packet.type is not None:
-            return self._open(packet, packet.type, unopened)
-        elif packet.seq is None:
-            drop(PacketFault.UNKNOWN_CHANNEL, number)
-        elif packet.seq == 0:
-            drop(PacketFault.NO_TYPE, number)
-        elif unopened is not None:
-            return unopened
-        elif self._unopened >= self._config.max_unopened:
-            drop(PacketFault.TOO_MANY_UNOPENED, number)
-        else:
-            self._unopened += 1
-            unopened = Channel(number, None, self._context, reliable=True, ours=False)
-            unopened.give_up_at(now + self._config.channel_timeout)
-            self._channels[number] = unopened
-            return unopened
-        return None
-
-    def _open(self, packet: ChannelPacket, type: str, unopened: Channel | None) -> Channel | None:
-        """A channel of the peer, by its first packet (T1, P4)."""
-        number = packet.channel
-        if packet.seq or (unopened is not None and packet.seq is None):
-            self._context.drop(PacketFault.FIRST_SEQ, number)
-            return None
-        if self._opened >= self._config.max_channels:
-            self._context.drop(PacketFault.TOO_MANY_CHANNELS, number)
-            for reason in _REFUSALS:
-                answer = channel_packets.encode_err(number, reason)
-                if len(answer) <= packet.size:
-                    self._context.egress.urgent(answer)
-                    break
-            return None
-        if unopened is None:
-            reliable = packet.seq is not None
-            channel = Channel(number, None, self._context, reliable=reliable, ours=False)
-        else:
-            channel = unopened
-            self._unopened -= 1
-        channel.opened(type)
-        self._numbers.add(number)
-        self._opened += 1
-        self._channels[number] = channel
-        self._context.events.append(ChannelOpened(number, type, channel.reliable))
-        return channel
-
-    def _again(self, packet: ChannelPacket, now: float) -> None:
-        """A packet of a channel that has ended: acked again (T17), and what came late dropped."""
-        number = packet.channel
-        self._ended.heard(number, now)
-        if packet.seq is not None and packet.err is None:
-            self._context.soon.add(number, now)
+                self._channels.bury(now)
 
     # the inside
 
@@ -417,29 +324,10 @@ class TelehashEngine:
             size = channel.next_size() or 0
             channel.fail(CloseReason.FAILED, str(PacketTooLarge(size, self.limit)))
 
-    def _bury(self, now: float) -> None:
-        """See to channels that have closed just now."""
-        over, self._context.over = self._context.over, []
-        for channel in over:
-            number = channel.number
-            if self._channels.pop(number, None) is None:
-                continue  # a channel of ours whose first packet did not even go
-            if channel.type is None:
-                self._unopened -= 1
-            elif not channel.ours:
-                self._opened -= 1
-            if channel.type is not None or number in self._numbers:
-                done = channel.receiving.done
-                self._ended.add(number, done - 1 if done else None, channel.failure, now)
-
     def _over(self, lost: LinkLost) -> None:
-        context = self._context
-        for channel in list(self._channels.values()):
-            channel.close(CloseReason.LOST)
+        self._channels.lost()
         self.closed = lost
-        self._channels.clear()
-        self._ended.clear()
-        context.over.clear()
+        context = self._context
         context.egress.clear()
         context.events.append(lost)
 

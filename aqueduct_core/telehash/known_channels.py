@@ -41,11 +41,35 @@ class OpenedNumbers:
             self._used.add(stop, start)
 
 
+class QuietChannels:
+    """Channels whose peer need not say that it is done with them, as of an unreliable one: who has
+    said nothing for ``idle`` seconds gives way, where a new one needs the place (P7)."""
+
+    __slots__ = ("_heard", "_idle")
+
+    def __init__(self, idle: float) -> None:
+        self._heard: OrderedDict[int, float] = OrderedDict()
+        self._idle = idle
+
+    def heard(self, channel: int, now: float) -> None:
+        self._heard[channel] = now
+        self._heard.move_to_end(channel)
+
+    def forget(self, channel: int) -> None:
+        self._heard.pop(channel, None)
+
+    def idlest(self, now: float) -> int | None:
+        """The one that has been silent for longest, if for long enough."""
+        for channel, heard in self._heard.items():
+            return channel if now >= heard + self._idle else None
+        return None
+
+
 class EndedChannel:
     """What is left of a channel: ``ack`` goes again when something comes again (T10, T17), or
     ``failure``, the packet with its ``err``."""
 
-    __slots__ = ("ack", "answered_at", "failure", "reliable", "until")
+    __slots__ = ("ack", "answered_at", "failure", "until")
 
     def __init__(self, ack: int | None, failure: bytes | None, until: float) -> None:
         self.ack = ack

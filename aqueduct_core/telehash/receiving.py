@@ -86,12 +86,9 @@ class ReceivingHalf:
     def take(self, packet: ChannelPacket, seq: int) -> PacketFault | None:
         """A packet with a number; why it is dropped, if it is. One that was here before is dropped
         without a fault: its ack was lost (T5)."""
-        if seq != self.next_seq or self._waiting:
-            if seq < self.next_seq or seq in self._waiting:
-                return None
-            if seq >= self.done + self._window:
-                return PacketFault.BEYOND_WINDOW
-        elif seq >= self.done + self._window:
+        if seq < self.next_seq or seq in self._waiting:
+            return None
+        if seq >= self.done + self._window:
             return PacketFault.BEYOND_WINDOW
         if self.end_seq is not None and seq > self.end_seq:
             return PacketFault.BEHIND_END

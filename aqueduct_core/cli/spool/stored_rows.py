@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,14 @@ class Wanted:
     channels: frozenset[str] = frozenset()
     producers: frozenset[str] = frozenset()
 
-    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """These rows without the others; none of a protocol that has no such names."""
+    def of(self, rows: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
+        """These rows without the others; none of a protocol that has no such ``names``
+        (`RowFormat.names`)."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for column, wanted in (("channel", self.channels), ("producer", self.producers)):
+        for name, wanted in (("channel", self.channels), ("producer", self.producers)):
+            column = names.get(name, "")
             if wanted and column not in rows.schema.names:
                 return rows.slice(0, 0)
             if wanted:
@@ -92,9 +94,9 @@ class RowPrinter:
     def _rows(self, batch: pa.RecordBatch, partition: int, first: int) -> Iterator[dict[str, Any]]:
         if self._events:
             events = self._form.expand_events(batch, partition, first)
-            return map(_event, self._wanted.of(events).to_pylist())
+            return map(_event, self._wanted.of(events, RowFormat.names).to_pylist())
         expanded = self._form.expand(batch, partition, first, True, True)
-        return map(self._form.listed, self._wanted.of(expanded).to_pylist())
+        return map(self._form.listed, self._wanted.of(expanded, self._form.names).to_pylist())
 
     def _line(self, row: dict[str, Any]) -> bytes:
         """Nothing, by a format, for a message that only brings channels along."""

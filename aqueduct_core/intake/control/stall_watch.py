@@ -74,8 +74,7 @@ class IntakeStalls:
         room = SpoolRoom(spool.directory, spool.bytes, limit, spool.full, spool.no_space)
         if room.full:
             yield from spool_stalls(room, self._slow_cursors())
-        connect = self._settings.connect
-        yield from endpoint_stalls(frontend.subscriptions, connect.scheme if connect else "")
+        yield from endpoint_stalls(frontend.subscriptions, self._settings.scheme)
         late, now = self._context.late_commits, self._context.clock()
         yield from commit_stalls(self._settings.name, late.channels, now - late.last_at)
         refusals = self._context.refusals

@@ -6,9 +6,9 @@ for a while is one run-end encoded column ``media``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -107,6 +107,8 @@ class ObjectBatch(MessageBatch):
 class QuicrRowFormat(RowFormat):
     """``reading``: what ``droppable`` and ``drop_priority`` make of the flags (Q35, Q37). What is
     stored is the same."""
+
+    names: ClassVar[Mapping[str, str]] = {"channel": "url"}
 
     def __init__(self, reading: FlagReading) -> None:
         super().__init__(COLUMNS, EVENTS)

@@ -118,6 +118,11 @@ class IntakeSettings(ServiceSettings, frozen=True):
             )
 
     @property
+    def scheme(self) -> str:
+        """Of the URLs of what it dials."""
+        return "" if self.connect is None else self.connect.scheme
+
+    @property
     def own_sections(self) -> tuple[Section, ...]:
         """Those of its protocol, of which each setting is an option of its queries."""
         return ()

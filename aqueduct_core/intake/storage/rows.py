@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,9 @@ class RowFormat(ABC):
     Raises:
         ValueError: columns that could not be told apart when they are read.
     """
+
+    names: ClassVar[Mapping[str, str]] = {"channel": "channel", "producer": "producer"}
+    """The columns of `expand` that say the channel and the producer of events, where there are."""
 
     def __init__(self, columns: Sequence[pa.Field], events: EventSchema) -> None:
         self.events = events

@@ -9,9 +9,9 @@ from typing import Annotated, Literal, TypeAlias
 from aqueduct_core.primitives.settings import Section, duration, number, plain
 
 AckLevel: TypeAlias = Literal["stored", "committed"]
-Carrier: TypeAlias = Literal["quic", "udp"]
+CarrierName: TypeAlias = Literal["quic", "udp"]
 
-SCHEMES: Mapping[str, Carrier] = {"telehash": "quic", "udp": "udp"}
+SCHEMES: Mapping[str, CarrierName] = {"telehash": "quic", "udp": "udp"}
 """Of URLs, the usual one first, and what they say of the carrier."""
 
 MAX_TYPES = 1_000

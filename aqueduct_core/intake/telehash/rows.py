@@ -6,9 +6,10 @@ for a while is one run-end encoded column ``channel``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -94,6 +95,8 @@ class PacketSource(ChannelSource):
 
 
 class TelehashRowFormat(RowFormat):
+    names: ClassVar[Mapping[str, str]] = {"channel": "type", "producer": "peer"}
+
     def __init__(self) -> None:
         super().__init__(COLUMNS, EVENTS)
 

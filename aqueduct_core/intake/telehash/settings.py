@@ -13,7 +13,7 @@ from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.telehash.channels import (
     MAX_TYPES,
     SCHEMES,
-    Carrier,
+    CarrierName,
     ChannelIntake,
     check_type,
 )
@@ -46,7 +46,7 @@ class TelehashIntake(IntakeSettings, frozen=True, kw_only=True):
 
     channels: ChannelIntake = ChannelIntake()
     types: tuple[str, ...] = ()
-    carrier: Carrier = "quic"
+    carrier: CarrierName = "quic"
     udp_trusted: bool = False
     hashname: str | None = None
     peer_hashname: str | None = None
@@ -81,6 +81,10 @@ class TelehashIntake(IntakeSettings, frozen=True, kw_only=True):
     def from_mapping(cls, data: Mapping[str, Any]) -> Self:
         """As that of every intake; `listen` and endpoints may be URLs, which say the carrier."""
         return super().from_mapping(without_schemes(data))
+
+    @property
+    def scheme(self) -> str:
+        return next(scheme for scheme, carrier in SCHEMES.items() if carrier == self.carrier)
 
     @property
     def own_sections(self) -> tuple[Section, ...]:

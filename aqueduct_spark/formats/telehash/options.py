@@ -11,7 +11,7 @@ from aqueduct_core.intake.settings.service import Limits
 from aqueduct_core.intake.telehash.channels import (
     MAX_TYPES,
     SCHEMES,
-    Carrier,
+    CarrierName,
     ChannelIntake,
     check_type,
 )
@@ -44,7 +44,7 @@ class LineOptions:
     certificates (P3).
     """
 
-    carrier: Carrier = "quic"
+    carrier: CarrierName = "quic"
     trusted: bool = False
     hashname: str | None = None
     peer_hashname: str | None = None

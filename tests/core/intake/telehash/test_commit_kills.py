@@ -203,7 +203,7 @@ def test_no_ack_is_above_the_commit_logs_whatever_is_killed(
             break
     sent = {f"{s.name}:{n}".encode() for s in world.senders for n in range(s.sent)}
     assert all(sender.acked == sender.sent > 50 for sender in world.senders)
-    assert world.acks > 50
+    assert world.acks > 20
     ends = world.spool.ends()
     values = [row["value"] for p in range(PARTITIONS) for row in world.rows(p, 0, ends[p])]
     assert sorted(values) == sorted(sent)
