@@ -19,7 +19,7 @@ from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_spark.options.access import DialTls
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination
-from aqueduct_spark.write.sessions import sessions_in
+from aqueduct_spark.write.worker import sessions_in
 
 SILENT_SECONDS = 3.0
 """A receiver that says nothing for so long is dead, or its host or network is. One that is there

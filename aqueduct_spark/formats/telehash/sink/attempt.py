@@ -17,7 +17,7 @@ from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import ChannelClosed, CloseReason
 from aqueduct_core.telehash.faults import PacketTooLarge, TelehashError
 from aqueduct_spark.formats.telehash.options import TelehashWrite
-from aqueduct_spark.formats.telehash.sink.channels import AttemptChannel
+from aqueduct_spark.formats.telehash.sink.channels import RowChannel
 from aqueduct_spark.formats.telehash.sink.columns import PacketRows, too_large
 from aqueduct_spark.formats.telehash.sink.line import KeptChannel, SinkLine
 from aqueduct_spark.options.write import WriteOptions
@@ -67,8 +67,8 @@ class TelehashAttempt:
         self._max_open = max_open
         self._keeps = own.keep_channel
         self._timeout = own.channel_timeout
-        self._open: OrderedDict[Destination, AttemptChannel] = OrderedDict()
-        self._by_number: dict[int, tuple[Destination, AttemptChannel]] = {}
+        self._open: OrderedDict[Destination, RowChannel] = OrderedDict()
+        self._by_number: dict[int, tuple[Destination, RowChannel]] = {}
         self._held: dict[Destination, HeldRow] = {}
         self._runs: dict[Destination, deque[RowRun]] = {}
         self._lost: ConnectionLost | None = None
@@ -227,7 +227,7 @@ class TelehashAttempt:
         else:
             self._open.move_to_end(destination)
 
-    async def _with_room(self, destination: Destination) -> AttemptChannel | None:
+    async def _with_room(self, destination: Destination) -> RowChannel | None:
         """The channel of a destination, once a packet may go on it; None: one is to be opened."""
         while True:
             self._check(whole=True)
@@ -240,26 +240,26 @@ class TelehashAttempt:
                 self.line.kick()
                 await self._progress(whole=True)
 
-    def _channel_of(self, destination: Destination) -> AttemptChannel | None:
+    def _channel_of(self, destination: Destination) -> RowChannel | None:
         """Open here, or kept by an earlier attempt."""
         channel = self._open.get(destination)
         kept = self.line.kept.pop(destination.channel, None) if channel is None else None
         if kept is not None:
-            channel = AttemptChannel(kept.channel, self._accounts[destination], kept.seq)
+            channel = RowChannel(kept.channel, self._accounts[destination], kept.seq)
             self._add(destination, channel)
         return channel
 
     def _begin(
         self, destination: Destination, js: dict[str, Any] | None, body: bytes, end: bool
-    ) -> AttemptChannel:
+    ) -> RowChannel:
         number = self._engine.open(
             destination.channel, reliable=True, js=js, body=body, end=end, now=self.line.now
         )
-        channel = AttemptChannel(number, self._accounts[destination])
+        channel = RowChannel(number, self._accounts[destination])
         self._add(destination, channel)
         return channel
 
-    def _add(self, destination: Destination, channel: AttemptChannel) -> None:
+    def _add(self, destination: Destination, channel: RowChannel) -> None:
         self._open[destination] = channel
         self._by_number[channel.number] = destination, channel
 

@@ -8,7 +8,7 @@ from aqueduct_core.telehash.config import MAX_SEQ
 from aqueduct_spark.write.batches import RowAccount
 
 
-class AttemptChannel:
+class RowChannel:
     """Rows of one destination on a channel, each a packet. Which row a packet was is known until it
     is acked.
 
@@ -48,7 +48,7 @@ class AttemptChannel:
     def acked(self, upto: int) -> bool:
         """The packets below ``upto`` are acked; whether any of them is of this attempt, and new."""
         upto = min(upto, self.next)
-        news = upto > self._acked
+        found = upto > self._acked
         while self._acked < upto:
             packet, row = self._steps[0]
             stop = self._steps[1][0] if len(self._steps) > 1 else self.next
@@ -59,4 +59,4 @@ class AttemptChannel:
                 self._steps.popleft()
                 if not self._steps:
                     self._next_row = None
-        return news
+        return found

@@ -28,7 +28,7 @@ from aqueduct_core.transport.plain_udp.link import PlainSettings
 from aqueduct_spark.formats.telehash.options import LineOptions, TelehashWrite
 from aqueduct_spark.options.access import DialTls
 from aqueduct_spark.options.write import WriteOptions
-from aqueduct_spark.write.sessions import sessions_in
+from aqueduct_spark.write.worker import sessions_in
 
 SILENT_SECONDS = 15.0
 """Over QUIC, a receiver that says nothing for so long is dead, or its host or network is. One that

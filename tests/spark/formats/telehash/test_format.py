@@ -142,10 +142,10 @@ def test_committed_is_acked_when_all_queries_have_it(spark: SparkSession, teleha
     other = telehash.start(telehash.frame(cursor="other"))
     wait_until(lambda: other.recentProgress, PATIENCE, "the cursor of the other query")
     for batch in range(2):
-        writing(numbers(spark, 40, 40 * batch, tasks=1), endpoint()).save()
+        writing(numbers(spark, 20, 20 * batch, tasks=1), endpoint()).save()
         for place in (table, table.parent / "other"):
             rows = spark.read.parquet(str(place)).select("value").collect()
-            assert len(rows) == 40 * (batch + 1), "it was acked before it was in the table"
+            assert len(rows) == 20 * (batch + 1), "it was acked before it was in the table"
     assert one.isActive
 
 

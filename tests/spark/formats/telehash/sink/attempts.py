@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from aqueduct_spark.formats.telehash.options import TELEHASH_OPTIONS
 from aqueduct_spark.formats.telehash.sink.attempt import MAX_OPEN_CHANNELS
@@ -27,6 +29,14 @@ def options(*takers: Taker, stream: bool = False, **given: str) -> WriteOptions:
         every["tls.insecure"] = "true"
     kind = OptionKind.STREAM_WRITE if stream else OptionKind.BATCH_WRITE
     return WriteOptions.parse(every | given, TELEHASH_OPTIONS, kind)
+
+
+CARRIERS = pytest.mark.parametrize("udp", [False, True], ids=["quic", "udp"])
+
+
+def by_column(wanted: WriteOptions) -> WriteOptions:
+    """The same where each row has its type."""
+    return replace(wanted, own=replace(wanted.own, type=None))
 
 
 def rows(*values: bytes, **columns: list[Any]) -> pa.RecordBatch:

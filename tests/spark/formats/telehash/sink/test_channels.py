@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from aqueduct_core.telehash.config import MAX_SEQ
-from aqueduct_spark.formats.telehash.sink.channels import AttemptChannel
+from aqueduct_spark.formats.telehash.sink.channels import RowChannel
 from aqueduct_spark.write.batches import RowAccount
 
 
-def sending(*rows: int, seq: int = 0) -> tuple[AttemptChannel, RowAccount]:
+def sending(*rows: int, seq: int = 0) -> tuple[RowChannel, RowAccount]:
     account = RowAccount()
     account.take(100)
-    channel = AttemptChannel(1, account, seq)
+    channel = RowChannel(1, account, seq)
     for row in rows:
         channel.sent(row)
     return channel, account
