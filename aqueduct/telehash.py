@@ -9,7 +9,7 @@ Over QUIC datagrams (ALPN ``telehash-v2``) or, where a network is trusted, plain
 """
 
 from aqueduct_core.aio.telehash.channel import ReceivedPacket, TelehashChannel
-from aqueduct_core.aio.telehash.client import OutgoingPacket, connect, exchange, open
+from aqueduct_core.aio.telehash.client import PacketContent, connect, exchange, open
 from aqueduct_core.aio.telehash.line import TelehashLine
 from aqueduct_core.aio.telehash.listener import TelehashListener, listen
 from aqueduct_core.telehash.config import TelehashConfig
@@ -25,7 +25,7 @@ from aqueduct_core.transport.plain_udp.link import PlainSettings
 
 __all__ = [
     "ChannelOver",
-    "OutgoingPacket",
+    "PacketContent",
     "PacketFault",
     "PacketTooLarge",
     "PlainSettings",

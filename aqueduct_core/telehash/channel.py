@@ -92,6 +92,11 @@ class Channel:
         self._give_up_at = math.inf
 
     @property
+    def heard(self) -> bool:
+        """The peer has acked what we sent, so it receives at its address."""
+        return isinstance(self._sending, SendingHalf) and self._sending.acked > 0
+
+    @property
     def _finished(self) -> bool:
         """The application has processed the end of the peer (P5)."""
         receiving = self.receiving
@@ -326,7 +331,7 @@ class Channel:
                 return
             self._wake(now)
         self.settle(now)
-        if self._give_up_at < math.inf:
+        if self.closed is None and self._give_up_at < math.inf:
             self._context.timers.sooner(self.number, self._give_up_at)
 
     def opened(self, type: str) -> None:

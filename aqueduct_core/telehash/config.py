@@ -38,6 +38,8 @@ class TelehashConfig:
             path carries less in a round trip. What waits there cannot carry a newer ack.
         admit_at_once: the carrier has shown that the peer receives at its address, as a handshake
             does. Otherwise the peer is a stranger until it acks what we sent.
+        pad_opening: bytes to which the opening packet of a channel is filled up, with spaces in its
+            head: for a carrier that answers a stranger with no more than came from it.
     """
 
     window: int = 32
@@ -51,6 +53,7 @@ class TelehashConfig:
     max_packet: int = 1_472
     write_ahead: int = 1 << 20
     admit_at_once: bool = True
+    pad_opening: int = 0
 
     def __post_init__(self) -> None:
         bounds = {
@@ -64,6 +67,7 @@ class TelehashConfig:
             "max_ended": (1, 1 << 20),
             "max_packet": (100, 65_507),
             "write_ahead": (1_200, 1 << 30),
+            "pad_opening": (0, 65_507),
         }
         for name, (low, high) in bounds.items():
             if not low <= getattr(self, name) <= high:

@@ -196,7 +196,10 @@ class TelehashEngine:
             raise TooManyChannels(f"channels go to {MAX_CHANNEL}: begin another line")
         self._now = now
         channel = Channel(number, type, self._context, reliable=reliable, ours=True)
-        channel.send(channel.fields(type, js, end=end), body, end=end, now=now)
+        fields = channel.fields(type, js, end=end)
+        wanted = min(self._config.pad_opening, self.limit)
+        fields += b" " * (wanted - channel.packet_size(fields, body))
+        channel.send(fields, body, end=end, now=now)
         self._channels.add(channel)
         self._next_channel += 2
         return number
@@ -300,7 +303,7 @@ class TelehashEngine:
         channel = self._channels.of_packet(packet, now)
         if channel is not None:
             channel.handle(packet, now)
-            if not self._admitted and packet.ack is not None and channel.ours:
+            if not self._admitted and channel.heard:
                 self._admit()
             if self._context.over:
                 self._channels.bury(now)

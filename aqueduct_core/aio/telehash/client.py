@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from aqueduct_core.aio.telehash.channel import ReceivedPacket, TelehashChannel
@@ -25,14 +26,14 @@ MAX_ANSWERS = 64 << 20
 """Bytes of answers that `exchange` collects; more is for a program that reads them one by one."""
 
 
-class OutgoingPacket(NamedTuple):
+class PacketContent(NamedTuple):
     """What `exchange` sends where there is more than a body."""
 
     body: bytes = b""
     js: Mapping[str, Any] | None = None
 
 
-Outgoing: TypeAlias = bytes | OutgoingPacket
+Outgoing: TypeAlias = bytes | PacketContent
 
 
 def connect(
@@ -82,6 +83,8 @@ def connect(
             return line.engine
 
         if where.carrier == "udp":
+            # A stranger is answered with no more than it has sent, so it sends as much as it can.
+            bounds = replace(bounds, pad_opening=bounds.max_packet)
             line.driver = await plain_udp.dial(
                 *where.where, make_engine=make_engine, on_events=line.on_events, settings=udp
             )
@@ -138,7 +141,7 @@ async def exchange(
     either one is that of both (P5).
 
     Args:
-        packets: bodies, or `OutgoingPacket`; the first one opens the channel.
+        packets: bodies, or `PacketContent`; the first one opens the channel.
         timeout: seconds without an answer after which it fails; None: never.
         max_answers: bytes of answers, at most.
         options: those of `connect`.
@@ -147,7 +150,7 @@ async def exchange(
         ``timeout``; OVERFLOW: more than ``max_answers``.
     """
     rest = _each(packets)
-    body, js = await anext(rest, OutgoingPacket())
+    body, js = await anext(rest, PacketContent())
     async with open(endpoint, type, body, js=js, timeout=timeout, **options) as channel:
         sending = asyncio.create_task(_send(channel, rest), name="exchange")
         try:
@@ -164,16 +167,16 @@ async def exchange(
 
 async def _each(
     packets: Iterable[Outgoing] | AsyncIterable[Outgoing],
-) -> AsyncGenerator[OutgoingPacket]:
+) -> AsyncGenerator[PacketContent]:
     if isinstance(packets, AsyncIterable):
         async for each in packets:
-            yield OutgoingPacket(each) if isinstance(each, bytes) else each
+            yield PacketContent(each) if isinstance(each, bytes) else each
     else:
         for each in packets:
-            yield OutgoingPacket(each) if isinstance(each, bytes) else each
+            yield PacketContent(each) if isinstance(each, bytes) else each
 
 
-async def _send(channel: TelehashChannel, packets: AsyncIterable[OutgoingPacket]) -> None:
+async def _send(channel: TelehashChannel, packets: AsyncIterable[PacketContent]) -> None:
     try:
         async for body, js in packets:
             await channel.send(body, js=js)

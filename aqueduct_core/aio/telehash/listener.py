@@ -154,7 +154,7 @@ class TelehashListener:
             async with channel:
                 await handler(channel)
         except ChannelEnded as error:
-            self._refusals.add("channels that ended early", "%s", error)
+            self._refusals.add("channels that ended early", "%s", str(error))
         except Exception:
             _logger.exception("the handler of %r failed", channel)
 

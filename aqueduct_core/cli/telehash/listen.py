@@ -37,6 +37,9 @@ EXAMPLES = [
     ),
 ]
 
+ENOUGH = "no more is taken"
+"""What peers are told whose channels are open at the end."""
+
 
 def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
@@ -159,11 +162,11 @@ class _Shown:
                 await self._printer.room()
                 if self._full():
                     break
-                self._packets += 1
-                packets += 1
+                packets += not is_bare_end(packet)
                 self._packet(channel, packet)
                 if self._full():
                     channel.acknowledge()
+                    channel.fail(ENOUGH)
                     break
                 if self._reply is not None and not packet.end:
                     channel.acknowledge()
@@ -196,12 +199,13 @@ class _Shown:
     def leave(self) -> None:
         """Tell peers whose channels are open that no more is taken."""
         for channel in self._open:
-            channel.fail("no more is taken")
+            channel.fail(ENOUGH)
 
     def _full(self) -> bool:
         return self._count is not None and self._packets >= self._count
 
     def _packet(self, channel: TelehashChannel, packet: ReceivedPacket) -> None:
+        self._packets += not is_bare_end(packet)
         if self._json:
             self._line(**packet_row(channel, packet))
         elif not is_bare_end(packet):

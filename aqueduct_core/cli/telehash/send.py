@@ -8,7 +8,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ class _Sending:
     async def open(self) -> TelehashChannel:
         """By the first packet, once it is there; by an end, where there is none."""
         body = await anext(self._bodies, None)
-        with self._counted(body or b""):
+        with self._counted(body):
             return self._line.open(
                 self._type,
                 body or b"",
@@ -163,7 +163,8 @@ class _Sending:
                 await channel.send(body, js=self._js)
 
     @contextlib.contextmanager
-    def _counted(self, body: bytes) -> Any:
+    def _counted(self, body: bytes | None) -> Iterator[None]:
+        """``body`` is sent; None: a bare end, which is no packet of the input."""
         try:
             yield
         except PacketTooLarge as error:
@@ -172,8 +173,9 @@ class _Sending:
                 f"packet {self.packets + 1} of the input does not fit: {error}",
                 "Cut it, or send it over a protocol that does (aqueduct send)",
             ) from None
-        self.packets += 1
-        self.bytes += len(body)
+        if body is not None:
+            self.packets += 1
+            self.bytes += len(body)
 
 
 async def _packets(options: argparse.Namespace) -> AsyncGenerator[bytes]:

@@ -38,10 +38,18 @@ class ListenCarrier(Protocol):
 
 
 class DialEndpoint(Protocol):
-    """One attempt to reach an endpoint: a driver that is ready, or an error that says why not."""
+    """One attempt to reach an endpoint: a driver that is ready, or an error that says why not.
+
+    ``on_server`` is called before ``make_engine``, with the SHA-256 of the certificate that the
+    endpoint has shown, where it has.
+    """
 
     async def __call__(
-        self, *, make_engine: Callable[[float], Engine[Any]], on_events: OnEvents
+        self,
+        *,
+        make_engine: Callable[[float], Engine[Any]],
+        on_events: OnEvents,
+        on_server: Callable[[str | None], None],
     ) -> Driver: ...
 
 

@@ -70,6 +70,7 @@ class EndpointConnection:
         self.where = where
         self.requests = remote.requests
         self.driver: Driver | None = None
+        self.shown: str | None = None
         self._remote = remote
         self._settings = settings
         self._dial = dial
@@ -179,7 +180,9 @@ class EndpointConnection:
             dialled.session.on_events(driver, events)
 
         self._woken.clear()
-        driver = await self._dial(make_engine=make_engine, on_events=on_events)
+        driver = await self._dial(
+            make_engine=make_engine, on_events=on_events, on_server=self._on_server
+        )
         assert dialled is not None
         self.driver = driver
         try:
@@ -188,6 +191,9 @@ class EndpointConnection:
             driver.abandon()
             self.driver = None
             self._changed()
+
+    def _on_server(self, fingerprint: str | None) -> None:
+        self.shown = fingerprint
 
     async def _attend(self, driver: Driver, dialled: Dialled) -> None:
         """Leave when there is nothing to do here any more; return at the end of the link."""

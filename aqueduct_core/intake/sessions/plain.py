@@ -3,11 +3,14 @@ the network is said to be trusted."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from typing import Any
 
+from aqueduct_core.engine.engine import Engine
 from aqueduct_core.intake.sessions.carriers import BeginSession, DialEndpoint
 from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.plain_udp.endpoints import PlainListener, dial, listen
 from aqueduct_core.transport.plain_udp.link import PlainSettings
 from aqueduct_core.transport.plain_udp.reach import reach_warning
@@ -51,4 +54,15 @@ class PlainDial:
         self.warnings = tuple(warning for warning in found if warning is not None)
 
     def to(self, where: HostPort) -> DialEndpoint:
-        return partial(dial, where.host, where.port, settings=self._settings)
+        async def attempt(
+            *,
+            make_engine: Callable[[float], Engine[Any]],
+            on_events: OnEvents,
+            on_server: Callable[[str | None], None],
+        ) -> Driver:
+            on_server(None)
+            return await dial(
+                *where, make_engine=make_engine, on_events=on_events, settings=self._settings
+            )
+
+        return attempt

@@ -46,6 +46,10 @@ class Requests(Protocol):
 class ConnectionEvents(Protocol):
     """What a dialled session reports to the one who dialled."""
 
+    @property
+    def shown(self) -> str | None:
+        """The SHA-256 of the certificate that the endpoint has shown, where it has."""
+
     def opened(self) -> None:
         """The remote has accepted the connection."""
 

@@ -21,7 +21,7 @@ from aqueduct_core.intake.storage.event_log import (
 )
 from aqueduct_core.intake.storage.group_commit import GroupCommit
 from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
-from aqueduct_core.intake.telehash.rows import UNACKED, PacketSource
+from aqueduct_core.intake.telehash.rows import UNACKED, TelehashSource
 
 BURST = 4_096
 """Channels whose events are written at once, of all lines of an intake: 1,000 that open together
@@ -87,7 +87,7 @@ class LineEvents:
             reason += f"; {self._told_more()}"
         self._record(DISCONNECTED, reason=reason, counts={UNACKED: unacked})
 
-    def opened(self, source: PacketSource, now: float, *, ours: bool = False) -> None:
+    def opened(self, source: TelehashSource, now: float, *, ours: bool = False) -> None:
         """``ours``: we have opened it, so nobody floods us with it."""
         if not (ours or self._budget.take(now)):
             self._untold.add(source.channel_id)
@@ -97,31 +97,31 @@ class LineEvents:
 
     def refused(self, kind: str, channel: int, reason: str) -> None:
         """The peer has opened a channel that is not taken."""
-        source = PacketSource(kind, self.peer, self._connection, channel)
+        source = TelehashSource(kind, self.peer, self._connection, channel)
         self._record(REJECTED, source, reason=reason)
 
-    def dropped(self, source: PacketSource, first: int, stop: int) -> None:
+    def dropped(self, source: TelehashSource, first: int, stop: int) -> None:
         """There was no room for these packets of an unreliable channel."""
         self._groups.nacked(self._listener, source, first, stop, self._clock())
 
-    def finished(self, source: PacketSource, tally: ChannelTally) -> None:
+    def finished(self, source: TelehashSource, tally: ChannelTally) -> None:
         """The end of the channel is in the group, behind all its packets; confirms it."""
         self._end(FINISHED, source, tally, confirms=True)
 
     def ended(
-        self, kind: str, source: PacketSource, tally: ChannelTally, reason: str, unacked: int
+        self, kind: str, source: TelehashSource, tally: ChannelTally, reason: str, unacked: int
     ) -> None:
         """The channel is over before its end; ``unacked`` packets of it are not acked."""
         self._end(kind, source, tally, reason=reason, unacked=unacked)
 
-    def closed(self, source: PacketSource, tally: ChannelTally) -> None:
+    def closed(self, source: TelehashSource, tally: ChannelTally) -> None:
         """The channel is over with its line, or behind its end."""
         self._untold.discard(source.channel_id)
         if tally.deduped and not tally.recorded:
             event = self._event(REPEATED, source)
             self._groups.record(PendingEvent(self._listener, event, tally))
 
-    def unrepeatable(self, source: PacketSource, tally: ChannelTally, reason: str) -> None:
+    def unrepeatable(self, source: TelehashSource, tally: ChannelTally, reason: str) -> None:
         """The channel is refused for what came under marks that are stored."""
         self._untold.discard(source.channel_id)
         counts: EventCounts = {STORED: tally.stored, DEDUPED: tally.deduped}
@@ -137,7 +137,7 @@ class LineEvents:
     def _end(
         self,
         kind: str,
-        source: PacketSource,
+        source: TelehashSource,
         tally: ChannelTally,
         *,
         reason: str | None = None,
@@ -153,7 +153,7 @@ class LineEvents:
     def _record(
         self,
         kind: str,
-        source: PacketSource | None = None,
+        source: TelehashSource | None = None,
         *,
         reason: str | None = None,
         counts: EventCounts | None = None,
@@ -164,7 +164,7 @@ class LineEvents:
     def _event(
         self,
         kind: str,
-        source: PacketSource | None,
+        source: TelehashSource | None,
         *,
         reason: str | None = None,
         counts: EventCounts | None = None,

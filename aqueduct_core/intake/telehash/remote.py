@@ -15,7 +15,7 @@ from aqueduct_core.intake.telehash.roles import OpeningSession, engine_config
 from aqueduct_core.intake.telehash.settings import TelehashConnect, TelehashIntake
 from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.faults import CloseCode
-from aqueduct_core.telehash.hashnames import dials_odd
+from aqueduct_core.telehash.hashnames import dials_odd, hashname_of
 
 
 class TelehashRemote:
@@ -40,8 +40,11 @@ class TelehashRemote:
         settings = self._settings
 
         def begin(context: SessionContext, events: ConnectionEvents, now: float) -> Dialled:
-            odd = dials_odd(settings.hashname, settings.peer_hashname, dialled=True)
-            engine = TelehashEngine(odd=odd, config=engine_config(settings))
+            peer = settings.peer_hashname
+            if peer is None and events.shown is not None:
+                peer = hashname_of(events.shown)
+            odd = dials_odd(settings.hashname, peer, dialled=True)
+            engine = TelehashEngine(odd=odd, config=engine_config(settings, dials=True))
             session = OpeningSession(
                 self._where,
                 engine,

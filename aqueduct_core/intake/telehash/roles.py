@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents
 from aqueduct_core.intake.sessions.requests import EndpointRequests
 from aqueduct_core.intake.sessions.wakeup import CallLater
 from aqueduct_core.intake.telehash.event_recorder import EventBudget
-from aqueduct_core.intake.telehash.open_channels import OpenChannel
 from aqueduct_core.intake.telehash.session import LineSession
 from aqueduct_core.intake.telehash.settings import TelehashIntake
+from aqueduct_core.intake.telehash.taken_channels import TakenChannel
 from aqueduct_core.telehash.config import TelehashConfig
 from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import TelehashEvent
 
 
-def engine_config(settings: TelehashIntake) -> TelehashConfig:
-    """Of either kind. An intake sends the opening packets of its own channels, and acks."""
-    return TelehashConfig(
+def engine_config(settings: TelehashIntake, *, dials: bool = False) -> TelehashConfig:
+    """Of either kind. An intake sends the opening packets of its own channels, and acks.
+
+    Over plain UDP a stranger is sent no more than came from it: there who is dialled has to show
+    that it receives, and who dials fills its openings up, so that they can be answered.
+    """
+    config = TelehashConfig(
         receive_window=settings.channels.window,
         channel_timeout=settings.channels.channel_timeout,
-        admit_at_once=settings.carrier == "quic",
     )
+    if settings.carrier == "quic":
+        return config
+    if dials:
+        return replace(config, pad_opening=config.max_packet)
+    return replace(config, admit_at_once=False)
 
 
 class OpeningSession(LineSession):
@@ -80,16 +90,16 @@ class OpeningSession(LineSession):
             self._open()
             self._report.changed()
 
-    def received(self, channel: OpenChannel) -> None:
+    def received(self, channel: TakenChannel) -> None:
         self.progress = True
         if channel.ours:
             self._requests.received(channel.source.channel)
 
-    def gave_up(self, channel: OpenChannel, reason: str) -> None:
+    def gave_up(self, channel: TakenChannel, reason: str) -> None:
         if channel.ours:
             self._requests.cancelled(channel.source.channel, self._context.clock(), reason)
 
-    def finishing(self, channel: OpenChannel) -> None:
+    def finishing(self, channel: TakenChannel) -> None:
         if channel.ours:
             self._finishing[channel.source.channel_id] = channel.source.channel
 

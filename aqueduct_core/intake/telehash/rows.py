@@ -72,7 +72,7 @@ ROW_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class PacketSource(ChannelSource):
+class TelehashSource(ChannelSource):
     """One channel of one line: its type is the name, its peer the producer. ``writer`` is who has
     marked the packets (`marks.MarkedRun`): these are known on any line."""
 

@@ -20,9 +20,9 @@ from aqueduct_core.intake.storage.commit_tracker import CommitTracker
 from aqueduct_core.intake.storage.pending import PendingBatch, Receipt
 from aqueduct_core.intake.telehash.event_recorder import EventBudget, LineEvents
 from aqueduct_core.intake.telehash.marks import runs_of
-from aqueduct_core.intake.telehash.open_channels import OpenChannel, OpenChannels
-from aqueduct_core.intake.telehash.rows import CANCELLED, FAILED, TIMEOUT, PacketSource
+from aqueduct_core.intake.telehash.rows import CANCELLED, FAILED, TIMEOUT, TelehashSource
 from aqueduct_core.intake.telehash.settings import TelehashIntake
+from aqueduct_core.intake.telehash.taken_channels import TakenChannel, TakenChannels
 from aqueduct_core.logs.json_lines import named
 from aqueduct_core.telehash.engine import TelehashEngine
 from aqueduct_core.telehash.events import (
@@ -75,7 +75,7 @@ class LineSession(Session[TelehashEngine]):
         """What of the line is committed; with ``ackLevel=committed`` (a `ReceiptWriter`)."""
         self._settings = settings
         self._types = frozenset(settings.types)
-        self._channels = OpenChannels()
+        self._channels = TakenChannels()
         self._unstored = 0
         self._recorder = LineEvents(
             self, self.id, context.groups, context.wall_microseconds, budget
@@ -123,11 +123,11 @@ class LineSession(Session[TelehashEngine]):
         """The line is there."""
         return
 
-    def received(self, channel: OpenChannel) -> None:
+    def received(self, channel: TakenChannel) -> None:
         """Packets of a channel came that are to be stored."""
         return
 
-    def finishing(self, channel: OpenChannel) -> None:
+    def finishing(self, channel: TakenChannel) -> None:
         """The end of a channel is in the group; `recorded` follows."""
         return
 
@@ -135,7 +135,7 @@ class LineSession(Session[TelehashEngine]):
         """Time has passed: there may be something to do that was waited for."""
         return
 
-    def gave_up(self, channel: OpenChannel, reason: str) -> None:
+    def gave_up(self, channel: TakenChannel, reason: str) -> None:
         """A channel is over before its end."""
         return
 
@@ -215,8 +215,8 @@ class LineSession(Session[TelehashEngine]):
     def add_channel(self, number: int, kind: str, *, reliable: bool, ours: bool = False) -> None:
         """A channel flows to us."""
         self._admit()
-        source = PacketSource(kind, self.name, self.id, number)
-        self._channels.add(OpenChannel(source, reliable, ours))
+        source = TelehashSource(kind, self.name, self.id, number)
+        self._channels.add(TakenChannel(source, reliable, ours))
         self._recorder.opened(source, self._context.clock(), ours=ours)
 
     def _store(self, batch: PacketBatch) -> None:
@@ -249,7 +249,7 @@ class LineSession(Session[TelehashEngine]):
         if channel.reliable:
             self._wakeup.by(now + LOOK_SECONDS)
 
-    def _ack(self, channel: OpenChannel, first: int, stop: int) -> None:
+    def _ack(self, channel: TakenChannel, first: int, stop: int) -> None:
         channel.ack(stop)
         now = self._context.clock()
         self._engine.stored(channel.source.channel_id, first, stop, reliable=True, now=now)
@@ -263,7 +263,7 @@ class LineSession(Session[TelehashEngine]):
                     self._ack(channel, first, stop)
         self.kick()
 
-    def _fail(self, channel: OpenChannel, err: str) -> None:
+    def _fail(self, channel: TakenChannel, err: str) -> None:
         """By us; the channel is taken out of those that are open."""
         self._engine.fail(channel.source.channel_id, err, self._context.clock())
         self._recorder.closed(channel.source, channel.tally)
@@ -293,7 +293,7 @@ class LineSession(Session[TelehashEngine]):
             self._end(channel, FAILED, "it ended without an end of what its peer sends")
         self._recorder.closed(channel.source, channel.tally)
 
-    def _end(self, channel: OpenChannel, kind: str, reason: str) -> None:
+    def _end(self, channel: TakenChannel, kind: str, reason: str) -> None:
         """It is over before its end."""
         self._recorder.ended(kind, channel.source, channel.tally, reason, channel.unacked)
         self.gave_up(channel, reason)
@@ -345,7 +345,7 @@ class LineSession(Session[TelehashEngine]):
             self._wakeup.by(now + LOOK_SECONDS)
         self.woken(now)
 
-    def _why_unacked(self, channel: OpenChannel) -> str:
+    def _why_unacked(self, channel: TakenChannel) -> str:
         packets = f"{channel.unacked} packets"
         if self._is_late(channel):
             return (
@@ -353,11 +353,11 @@ class LineSession(Session[TelehashEngine]):
             )
         return f"{packets} waited to be stored"
 
-    def _is_late(self, channel: OpenChannel) -> bool:
+    def _is_late(self, channel: TakenChannel) -> bool:
         """Whether queries keep its packets waiting, and not the disk."""
         return self.tracker is not None and channel.stored > channel.acked
 
-    def _note_given_up(self, channel: OpenChannel) -> None:
+    def _note_given_up(self, channel: TakenChannel) -> None:
         """Status and log say so of commits; of a spool without room they do anyhow."""
         if self._is_late(channel):
             self._context.late_commits.note(self._context.clock())

@@ -60,7 +60,8 @@ METHODS = {
 
 CONNECTION = """
 _ack_delay _ack_eliciting_sent_since_receipt _close_at _close_event _close_pending _configuration
-_crypto_streams _cryptos _datagrams_pending _events _handshake_confirmed _handshake_done_pending
+_crypto_streams _cryptos _datagrams_pending _events _handshake_complete _handshake_confirmed
+_handshake_done_pending
 _logger _loss_at
 _host_cids _is_client _local_max_data _loss _local_max_streams_bidi _local_max_streams_uni
 _local_max_stream_data_bidi_local

@@ -65,6 +65,16 @@ class DatagramConnection(ObservedConnection):
         self._tokens.append(token)
         self.send_datagram_frame(data)
 
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
+        """Datagrams that wait leave before a connection is closed, as far as there is room: they
+        may say why."""
+        parting: list[tuple[bytes, Any]] = []
+        if self._close_pending and self._tokens and self._handshake_complete:
+            self._close_pending = False
+            parting = super().datagrams_to_send(now)
+            self._close_pending = True
+        return parting + super().datagrams_to_send(now)
+
     def drop_datagrams(self, most: int) -> list[int]:
         """Take those out of the queue that have more than ``most`` bytes, as they would stop all
         behind them for good; their tokens."""

@@ -266,11 +266,11 @@ class AioquicLink:
         if quic.rest(now):
             return self._count(out)
         out += quic.datagrams_to_send(now)
-        self._incoming.inputs += self._progress.inputs()
-        if self._lost is not None and not self._lost.by_peer and out:
-            self._closing.keep(out)
-        elif self._lost is None:
+        if self._lost is None:
+            self._incoming.inputs += self._progress.inputs()
             self._collect(now)
+        elif not self._lost.by_peer and out:
+            self._closing.keep(out)
         return self._count(out)
 
     def fire(self, now: float) -> None:

@@ -22,6 +22,8 @@ from aqueduct_core.transport.link import Address, CertificateFault, LinkCounts
 
 ROOM = 64 << 10
 """Bytes of packets that may wait in a link; all but those to a stranger leave at once."""
+HEADERS = 48
+"""Bytes of the headers of IPv6 and UDP, which each packet beyond one for one costs its receiver."""
 LARGEST_UNFRAGMENTED = 1_472
 """Bytes of a UDP datagram that fit an Ethernet frame of 1,500 with the headers of IPv4; over IPv6,
 with a longer header, the largest of them are cut in two on the way and arrive whole."""
@@ -70,10 +72,10 @@ class PlainLink:
     Ready from the start: there is nothing to agree on. Ends when the engine closes it, of which the
     peer learns nothing, or when the peer is silent for too long.
 
-    A stranger is sent neither more bytes nor more packets than came from it, so that whoever writes
-    another's address into its packets gains nothing, however long the headers are. What it may not
-    be sent yet waits; what is small enough overtakes what is not, as any datagram may. It stays a
-    stranger for as long as it proves nothing: who only sends has no way to.
+    A stranger is sent no more bytes than came from it, whether one counts headers or not: whoever
+    writes another's address into its packets gains nothing. What it may not be sent yet waits; what
+    is small enough overtakes what is not, as any datagram may. It stays a stranger for as long as
+    it proves nothing: who only sends has no way to.
 
     Args:
         stranger: the peer's address is not proven, until the engine says ``Admit``.
@@ -187,7 +189,8 @@ class PlainLink:
         self._unsent -= size
         self.counts.bytes_sent += size
         self.counts.datagrams_sent += len(leaving)
-        self._inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
+        if self.lost is None:
+            self._inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
         return [(each.data, self._address) for each in leaving]
 
     def fire(self, now: float) -> None:
@@ -201,10 +204,12 @@ class PlainLink:
         return False
 
     def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
+        """What waits leaves with the next ``transmit``, as far as it may: it may say why."""
         self._lose(LinkLost(code, reason, by_peer=False, origin=origin))
 
     def abandon(self, reason: str) -> None:
         self._lose(LinkLost(0, reason, by_peer=False, origin=CloseOrigin.ABANDONED))
+        self.free()
 
     def hold_back(self, on: bool) -> None:
         self._held_back = on
@@ -219,15 +224,15 @@ class PlainLink:
     def _within_what_came(self) -> tuple[deque[SendDatagram], deque[SendDatagram]]:
         """Of what waits, what a stranger may be sent, and the rest."""
         counts = self.counts
-        packets = counts.datagrams_received - counts.datagrams_sent
-        size = counts.bytes_received - counts.bytes_sent
+        answers = counts.datagrams_received - counts.datagrams_sent
+        size = counts.bytes_received - counts.bytes_sent + HEADERS * min(0, answers)
         leaving: deque[SendDatagram] = deque()
         kept: deque[SendDatagram] = deque()
-        if not packets:
-            return leaving, self._queue
         for each in self._queue:
-            if len(leaving) < packets and len(each.data) <= size:
-                size -= len(each.data)
+            costs = len(each.data) + (HEADERS if answers <= 0 else 0)
+            if costs <= size:
+                size -= costs
+                answers -= 1
                 leaving.append(each)
             else:
                 kept.append(each)
@@ -236,5 +241,4 @@ class PlainLink:
     def _lose(self, lost: LinkLost) -> None:
         if self.lost is None:
             self.lost = lost
-            self.free()
             self._inputs.append(lost)

@@ -19,6 +19,8 @@ class Turns:
 class Report:
     """What a session that has dialled reports."""
 
+    shown: str | None = None
+
     def __init__(self) -> None:
         self.told: list[Any] = []
 

@@ -16,15 +16,12 @@ from tests.support.rules import rule
 from tests.support.virtual_loop import let_happen
 
 
-async def pair(
-    net_: Net, **options: object
-) -> tuple[TelehashChannel, TelehashChannel]:
+async def pair(net_: Net, **options: object) -> tuple[TelehashChannel, TelehashChannel]:
     """Both ends of a channel; the first packet is on its way."""
     listener = await net_.listen()
     line = await net_.connect()
     ours = line.open("_t", b"first", **options)  # type: ignore[arg-type]
     return ours, await accepted(listener)
-
 
 
 @CARRIERS
@@ -41,6 +38,7 @@ def test_packets_go_both_ways_to_the_end(carrier: str) -> None:
                 assert content(await anext(theirs)) == (b"hi", {"custom": "values"})
                 assert await theirs.send(b"\xff", js={"n": 1}) == 0
                 assert await anext(ours) == ReceivedPacket(0, b"\xff", b'{"n":1}')
+                ours.acknowledge()
                 assert await ours.send(b"last", end=True) == 1
                 assert await bodies(theirs) == [b"last"]
                 await ours.delivered()
@@ -72,10 +70,14 @@ async def test_a_packet_is_acked_by_the_next_step() -> None:
 async def test_who_leaves_by_an_error_has_not_acknowledged() -> None:
     async with net() as net_:
         ours, theirs = await pair(net_)
-        with pytest.raises(RuntimeError, match="cannot"):
+
+        async def process() -> None:
             async with theirs:
                 async for packet in theirs:
                     raise RuntimeError(f"cannot process {packet.body!r}")
+
+        with pytest.raises(RuntimeError, match="cannot"):
+            await process()
         with pytest.raises(ChannelEnded, match="by an error: failed") as failed:
             await ours.delivered()
         assert failed.value.name == "AQUEDUCT_CHANNEL.FAILED"
@@ -176,6 +178,7 @@ async def test_a_peer_that_acks_nothing_for_too_long() -> None:
             await ours.delivered()
         assert failed.value.name == "AQUEDUCT_CHANNEL.TIMEOUT"
         assert 2.9 < loop.time() - begun < 4
+        await eventually(lambda: theirs.closed)
         with pytest.raises(ChannelEnded, match="by an error: timeout"):
             await anext(theirs)
 
@@ -200,11 +203,14 @@ async def test_a_line_that_is_lost_ends_its_channels() -> None:
 async def test_the_end_of_a_block_tells_what_nobody_was_told() -> None:
     async with net() as net_:
         ours, theirs = await pair(net_)
-        with pytest.raises(ChannelEnded, match="FAILED"):
+
+        async def unaware() -> None:
             async with ours:
                 theirs.fail("no")
                 await eventually(lambda: ours.closed)
-        ours, theirs = net_.listener, None  # type: ignore[assignment]
+
+        with pytest.raises(ChannelEnded, match="FAILED"):
+            await unaware()
         line = await net_.connect()
         async with line.open("_t", b"x") as known:
             (await accepted(net_.listener)).fail("no")

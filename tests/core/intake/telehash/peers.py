@@ -103,9 +103,9 @@ class Peer:
 
 
 @asynccontextmanager
-async def dialling(where: str, tls: ClientTls | None) -> AsyncIterator[Peer]:
+async def dialling(where: str, tls: ClientTls | None, *, odd: bool = True) -> AsyncIterator[Peer]:
     """A peer that dials an intake; ``tls`` None: over plain UDP."""
-    peer = Peer(odd=True)
+    peer = Peer(odd=odd)
     host, port = where.rsplit(":", 1)
     if tls is None:
         peer.driver = await endpoints.dial(
@@ -132,13 +132,14 @@ async def dialling(where: str, tls: ClientTls | None) -> AsyncIterator[Peer]:
 class Station:
     """Listens for intakes; ``peers``: a line each, in the order in which they came."""
 
-    def __init__(self, *, plain: bool) -> None:
+    def __init__(self, *, plain: bool, odd: bool) -> None:
         self.plain = plain
+        self.odd = odd
         self.peers: list[Peer] = []
         self._changed = asyncio.Event()
 
     def accept(self, _: Any, now: float) -> tuple[TelehashEngine, OnEvents]:
-        peer = Peer(odd=False, admit_at_once=not self.plain)
+        peer = Peer(odd=self.odd, admit_at_once=not self.plain)
         self.peers.append(peer)
         self._changed.set()
         return peer.engine, peer.hear
@@ -152,8 +153,8 @@ class Station:
 
 
 @asynccontextmanager
-async def listening(*, plain: bool) -> AsyncIterator[tuple[Station, str]]:
-    station = Station(plain=plain)
+async def listening(*, plain: bool, odd: bool = False) -> AsyncIterator[tuple[Station, str]]:
+    station = Station(plain=plain, odd=odd)
     server: Any
     if plain:
         server = await endpoints.listen("127.0.0.1", 0, make_engine=station.accept)

@@ -74,7 +74,7 @@ class LineScene:
         self.bench = b
         self.requests = requests
         dials = given.connect is not None
-        self.ours = Traced(odd=dials, config=engine_config(given))
+        self.ours = Traced(odd=dials, config=engine_config(given, dials=dials))
         self.ours.leaves = self._leaves
         self.acks: list[tuple[float, int, int]] = []
         """Time, channel and number of all acks that left."""

@@ -30,6 +30,7 @@ from tests.core.intake.telehash.site import (
 )
 from tests.core.transport.ends import server_tls
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.rules import rule
 
 BODIES = [b"%d" % n for n in range(300)]
 CARRIERS = pytest.mark.parametrize("carrier", ["quic", "udp"])
@@ -47,7 +48,7 @@ def test_there_are_no_streams() -> None:
 
 
 @CARRIERS
-def test_what_was_acked_outlives_the_intake_and_is_known_when_it_comes_again(
+def test_fault_01_what_was_acked_outlives_the_intake_and_is_known_when_it_comes_again(
     carrier: str, tmp_path: Path
 ) -> None:
     site, marks = Site(tmp_path), [mark(row) for row in range(300)]
@@ -112,15 +113,13 @@ def test_an_intake_that_dials_reads_each_type_to_its_end(carrier: str, tmp_path:
         ):
             peer = await station.line(0)
             await peer.until(lambda: len(peer.opened) == 2)
-            # who dials over plain UDP and only acks is not proved to receive, and is sent little
-            count = 50 if carrier == "quic" else 5
             for channel, opened in peer.opened.items():
-                await peer.send(channel, [opened.type.encode()] * count)
+                await peer.send(channel, [opened.type.encode()] * 50)
             status = await status_when(intake, lambda status: status.complete)
             assert status.subscriptions is not None
             assert (status.subscriptions.requested, status.subscriptions.finished) == (2, 2)
             rows, _ = await stored(intake)
-            assert sorted(row["type"] for row in rows) == ["_a"] * count + ["_b"] * count
+            assert sorted(row["type"] for row in rows) == ["_a"] * 50 + ["_b"] * 50
             if carrier == "quic":
                 assert {row["peer"] for row in rows} == {hashname_of(server_tls().fingerprint)}
             else:
@@ -129,7 +128,7 @@ def test_an_intake_that_dials_reads_each_type_to_its_end(carrier: str, tmp_path:
     run(main())
 
 
-def test_an_intake_that_is_ended_acks_what_it_has_first(tmp_path: Path) -> None:
+def test_fault_02_an_intake_that_is_ended_acks_what_it_has_first(tmp_path: Path) -> None:
     site = Site(tmp_path)
 
     async def main() -> None:
@@ -141,6 +140,36 @@ def test_an_intake_that_is_ended_acks_what_it_has_first(tmp_path: Path) -> None:
             await status_when(intake, lambda status: status.channels == 1)
             assert await asyncio.to_thread(intake.terminate) == 0
             await peer.delivered(channel, 2)
+
+    run(main())
+
+
+LOWEST = "0" * 64
+
+
+@rule("P-3")
+def test_the_lower_hashname_opens_even_channels_whoever_dials(tmp_path: Path) -> None:
+    """Where both are known; the others are the certificate of a listener, and an option."""
+    for each in ("listens", "dials"):
+        (tmp_path / each).mkdir()
+    site, other = Site(tmp_path / "listens"), Site(tmp_path / "dials")
+
+    async def main() -> None:
+        async with (
+            listening(site, peer_hashname=LOWEST) as intake,
+            dialling(intake.listen, site.client_tls, odd=False) as peer,
+        ):
+            channel = await peer.open([b"a"])
+            await peer.until(lambda: channel in peer.closed)
+            rows, _ = await stored(intake)
+            assert [(row["channel_id"], row["peer"]) for row in rows] == [(2, LOWEST)]
+        async with (
+            peers.listening(plain=False, odd=True) as (station, where),
+            opening(other, where, types=("_a",), hashname=LOWEST),
+        ):
+            peer = await station.line(0)
+            await peer.until(lambda: peer.opened)
+            assert [*peer.opened] == [2]
 
     run(main())
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.intake.storage.batches import BatchSlice
-from aqueduct_core.intake.telehash.rows import ROW_SCHEMA, ROWS, PacketSource
+from aqueduct_core.intake.telehash.rows import ROW_SCHEMA, ROWS, TelehashSource
 from aqueduct_core.telehash.events import PacketBatch
 
 
@@ -42,7 +42,7 @@ def part(
     kind: str = "_a",
     line: str = "cafe-1-1",
 ) -> BatchSlice:
-    source = PacketSource(kind, "peer", line, packets.channel)
+    source = TelehashSource(kind, "peer", line, packets.channel)
     high = packets.count if high is None else high
     return BatchSlice(source, packets, low, high, 1_000_000)
 
@@ -104,10 +104,10 @@ def test_its_rows_are_no_events() -> None:
 
 
 def test_channels_of_a_type_lie_apart_and_marked_packets_are_known_anywhere() -> None:
-    one, other = (PacketSource("_a", "peer", "line", number) for number in (1, 3))
+    one, other = (TelehashSource("_a", "peer", "line", number) for number in (1, 3))
     assert one.place != other.place
     assert not one.scattered
-    marked = [PacketSource("_a", peer, "line", 1, writer="q/0") for peer in ("p", "r")]
+    marked = [TelehashSource("_a", peer, "line", 1, writer="q/0") for peer in ("p", "r")]
     assert marked[0].track == marked[1].track != one.track
     assert marked[0].place != marked[1].place
     assert all(each.scattered for each in marked)

@@ -144,3 +144,18 @@ def test_a_datagram_that_was_rejected_with_early_data_is_lost() -> None:
     it.run_until_all_is_there()
     assert of(it.client_inputs, DatagramFate.LOST, DatagramFate.ACKED) == [7]
     assert DatagramOutcome(7, DatagramFate.LOST) in it.client_inputs
+
+
+def test_those_that_were_given_before_the_close_leave_before_it() -> None:
+    """They may say why; what is given behind it does not leave."""
+    wire = Wire(delay=0.05)
+    seen = watched(wire)
+    for token in range(3):
+        wire.client.probe.datagram(b"parting %d" % token, token=token)
+    wire.client.probe.close(7, "over")
+    wire.client.probe.datagram(b"too late", token=3)
+    wire.run(lambda: wire.server.probe.lost is not None)
+    assert wire.server.probe.datagrams == [b"parting 0", b"parting 1", b"parting 2"]
+    assert wire.server.probe.lost is not None
+    assert wire.server.probe.lost.code == 7
+    assert wire.client.probe.lost is seen[-1]  # nothing is told behind that

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from aqueduct_core.intake.storage.batches import ChannelTally
-from aqueduct_core.intake.telehash.rows import PacketSource
+from aqueduct_core.intake.telehash.rows import TelehashSource
 
 CHANNEL_BYTES = 2_000
 """What a channel takes beside its packets, with a window of them that wait for their ack, about."""
@@ -22,11 +22,11 @@ class _Handed(NamedTuple):
 
 
 @dataclass(slots=True)
-class OpenChannel:
+class TakenChannel:
     """One channel. ``ours``: we have opened it. ``stored``: below it all reliable packets are
     durable; ``acked``: below it they are acked. ``finishing``: its end is in a group, or stored."""
 
-    source: PacketSource
+    source: TelehashSource
     reliable: bool
     ours: bool = False
     tally: ChannelTally = field(default_factory=ChannelTally)
@@ -35,7 +35,7 @@ class OpenChannel:
     finishing: bool = False
     _handed: deque[_Handed] = field(default_factory=deque)
 
-    def source_of(self, writer: str | None) -> PacketSource:
+    def source_of(self, writer: str | None) -> TelehashSource:
         """The same one for neighbours with marks of one writer."""
         if writer != self.source.writer:
             self.source = replace(self.source, writer=writer, by_source=writer is not None)
@@ -63,11 +63,11 @@ class OpenChannel:
         return self._handed[0].at if self._handed else None
 
 
-class OpenChannels:
+class TakenChannels:
     """By number."""
 
     def __init__(self) -> None:
-        self._channels: dict[int, OpenChannel] = {}
+        self._channels: dict[int, TakenChannel] = {}
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -75,19 +75,19 @@ class OpenChannels:
     def __contains__(self, number: int) -> bool:
         return number in self._channels
 
-    def __iter__(self) -> Iterator[OpenChannel]:
+    def __iter__(self) -> Iterator[TakenChannel]:
         return iter(self._channels.values())
 
-    def get(self, number: int) -> OpenChannel | None:
+    def get(self, number: int) -> TakenChannel | None:
         return self._channels.get(number)
 
-    def add(self, channel: OpenChannel) -> None:
+    def add(self, channel: TakenChannel) -> None:
         self._channels[channel.source.channel_id] = channel
 
-    def pop(self, number: int) -> OpenChannel | None:
+    def pop(self, number: int) -> TakenChannel | None:
         return self._channels.pop(number, None)
 
-    def clear(self) -> list[OpenChannel]:
+    def clear(self) -> list[TakenChannel]:
         """Take all of them out."""
         gone = list(self._channels.values())
         self._channels.clear()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from aqueduct_core.intake.telehash.open_channels import OpenChannel, OpenChannels
-from aqueduct_core.intake.telehash.rows import PacketSource
+from aqueduct_core.intake.telehash.rows import TelehashSource
+from aqueduct_core.intake.telehash.taken_channels import TakenChannel, TakenChannels
 
 
-def channel(number: int = 1, *, reliable: bool = True) -> OpenChannel:
-    return OpenChannel(PacketSource("_a", "peer", "line", number), reliable)
+def channel(number: int = 1, *, reliable: bool = True) -> TakenChannel:
+    return TakenChannel(TelehashSource("_a", "peer", "line", number), reliable)
 
 
 def test_the_oldest_packet_without_an_ack_says_since_when() -> None:
@@ -43,7 +43,7 @@ def test_neighbours_with_marks_of_one_writer_have_one_source() -> None:
 
 
 def test_all_channels_of_a_line() -> None:
-    channels = OpenChannels()
+    channels = TakenChannels()
     for number in (1, 3):
         channels.add(channel(number))
     assert (len(channels), 3 in channels, channels.get(5)) == (2, True, None)
