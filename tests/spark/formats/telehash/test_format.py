@@ -17,7 +17,9 @@ from tests.support.waiting import LONG, wait_until
 
 pytestmark = pytest.mark.spark
 
-CARRIERS = pytest.mark.parametrize("carrier", ["telehash", "udp"])
+CARRIERS = pytest.mark.parametrize(
+    "carrier", ["telehash", pytest.param("udp", marks=pytest.mark.long)]
+)
 PATIENT = {"channelTimeout": f"{LONG:.0f}s"}
 """For both sides, on a busy machine."""
 
