@@ -53,7 +53,7 @@ class LineEvents:
     """Records ``connected``, for each channel ``opened`` and its end, then ``disconnected``.
 
     A channel that finds no room in the budget has neither; how many there were, the next one says
-    that has events again, or the end of the line.
+    that has events again, or the end of the line. A line may have none either.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class LineEvents:
     ) -> None:
         self.peer = ""
         """Who it is, once that is known."""
+        self._told = False
         self._listener = listener
         self._connection = connection
         self._groups = groups
@@ -74,12 +75,19 @@ class LineEvents:
         self._untold: set[int] = set()
         self._more = 0
 
-    def connected(self, peer: str) -> None:
+    def connected(self, peer: str, now: float, *, shown: bool) -> bool:
+        """Whether it has events of its own. ``shown``: the peer has shown that it receives at its
+        address, so nobody floods us with such lines."""
         self.peer = peer
-        self._record(CONNECTED)
+        self._told = shown or self._budget.take(now)
+        if self._told:
+            self._record(CONNECTED)
+        return self._told
 
     def disconnected(self, lost: LinkLost, unacked: int, channels: int) -> None:
         """``unacked``: packets that came, of so many ``channels``, and were not acked."""
+        if not self._told:
+            return
         reason = how_ended(lost, "intake")
         if unacked:
             reason += f"; {unacked} packets of {channels} channels were not acked"

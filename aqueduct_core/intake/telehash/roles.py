@@ -60,6 +60,10 @@ class OpeningSession(LineSession):
         self._requests = requests
         self._report = report
         self._ready = False
+        connect = settings.connect
+        self._by_ack = self.tracker is not None and connect is not None and not connect.bounded
+        """A channel has finished when its end is acked, and not as soon as it is durable. A read
+        that ends commits nothing before."""
         self._finishing: dict[int, str] = {}
 
     @property
@@ -99,8 +103,12 @@ class OpeningSession(LineSession):
         if channel.ours:
             self._requests.cancelled(channel.source.channel, self._context.clock(), reason)
 
+    def completed(self, channel: TakenChannel) -> None:
+        if channel.ours and self._by_ack:
+            self._requests.recorded(channel.source.channel)
+
     def finishing(self, channel: TakenChannel) -> None:
-        if channel.ours:
+        if channel.ours and not self._by_ack:
             self._finishing[channel.source.channel_id] = channel.source.channel
 
     def recorded(self, channels: list[int]) -> None:

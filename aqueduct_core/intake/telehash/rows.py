@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.intake.storage.batches import BatchSlice, ChannelSource
@@ -24,6 +24,7 @@ from aqueduct_core.intake.storage.rows import (
     runs_of_source,
 )
 from aqueduct_core.spool import SPARSE
+from aqueduct_core.spool.arrays import mask_array, numeric_array
 from aqueduct_core.telehash.events import PacketBatch
 
 CANCELLED, FAILED, TIMEOUT = "cancelled", "failed", "timeout"
@@ -115,8 +116,8 @@ class TelehashRowFormat(RowFormat):
         return [
             payload_array(slices),
             _json(slices),
-            array_of([*chain.from_iterable(map(_seqs, slices))], pa.int64()),
-            array_of([*chain.from_iterable(map(_ends, slices))], pa.bool_()),
+            _seqs(slices),
+            _ends(slices),
             runs(ends, shared),
         ]
 
@@ -166,18 +167,27 @@ def _json(slices: Sequence[BatchSlice]) -> pa.Array:
     return array_of(texts, pa.binary()).view(pa.string())
 
 
-def _seqs(each: BatchSlice) -> Sequence[int | None]:
+def _seqs(slices: Sequence[BatchSlice]) -> pa.Array:
     """Packets of an unreliable channel have none."""
-    if not each.batch.reliable:
-        return [None] * (each.high - each.low)
-    return range(each.batch.first + each.low, each.batch.first + each.high)
+    firsts = [(each.batch.first + each.low, each.high - each.low) for each in slices]
+    numbers = np.concatenate([np.arange(first, first + n, dtype=np.int64) for first, n in firsts])
+    if all(each.batch.reliable for each in slices):
+        return numeric_array(numbers)
+    counts = [count for _, count in firsts]
+    valid = np.packbits(
+        np.repeat([each.batch.reliable for each in slices], counts), bitorder="little"
+    )
+    buffers = [pa.py_buffer(valid), pa.py_buffer(numbers)]
+    return pa.Array.from_buffers(pa.int64(), len(numbers), buffers)
 
 
-def _ends(each: BatchSlice) -> Sequence[bool]:
+def _ends(slices: Sequence[BatchSlice]) -> pa.Array:
     """Only the last packet of a batch can be the end of its channel."""
-    count = each.high - each.low
-    ended = _batch_of(each).end and each.high == each.batch.count
-    return [False] * (count - ended) + [True] * ended
+    stops = np.cumsum([each.high - each.low for each in slices])
+    ended = np.zeros(stops[-1], np.bool_)
+    last = [_batch_of(each).end and each.high == each.batch.count for each in slices]
+    ended[stops[last] - 1] = True
+    return mask_array(ended)
 
 
 ROWS = TelehashRowFormat()

@@ -18,6 +18,7 @@ from aqueduct_core.intake.sessions.wakeup import CallLater, Wakeup
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
 from aqueduct_core.intake.storage.commit_tracker import CommitTracker
 from aqueduct_core.intake.storage.pending import PendingBatch, Receipt
+from aqueduct_core.intake.telehash.channels import LONGEST_TYPE, check_type
 from aqueduct_core.intake.telehash.event_recorder import EventBudget, LineEvents
 from aqueduct_core.intake.telehash.marks import runs_of
 from aqueduct_core.intake.telehash.rows import CANCELLED, FAILED, TIMEOUT, TelehashSource
@@ -47,6 +48,9 @@ does so every 2 s while it waits for an ack (T16)."""
 
 LOOK_SECONDS = 1.0
 """Between two looks at what waits for its ack."""
+
+LONGEST_ERR = 60
+"""Characters of what a peer gives as the reason, before what we have to say of it."""
 
 NOT_TAKEN = "type not taken"
 """The ``err`` for it (T2): short, as it must not be longer than what it answers."""
@@ -131,6 +135,10 @@ class LineSession(Session[TelehashEngine]):
         """The end of a channel is in the group; `recorded` follows."""
         return
 
+    def completed(self, channel: TakenChannel) -> None:
+        """All of a channel is acked, its end too."""
+        return
+
     def woken(self, now: float) -> None:
         """Time has passed: there may be something to do that was waited for."""
         return
@@ -190,24 +198,33 @@ class LineSession(Session[TelehashEngine]):
         return self.peer if shown is None else hashname_of(shown)
 
     def _admit(self) -> None:
-        """With its first channel: over plain UDP anybody can have sent a first packet."""
-        if not self._admitted:
+        """With its first channel: over plain UDP anybody can have sent a first packet, in the name
+        of any address, so that its line counts as one more channel of which events tell."""
+        if self._recorder.peer:
+            return
+        self._context.counters.accepted += 1
+        shown = self._settings.carrier == "quic"
+        if self._recorder.connected(self.name, self._context.clock(), shown=shown):
             self._admitted = True
-            self._context.counters.accepted += 1
-            self._recorder.connected(self.name)
             opened = named("connection-opened", id=self.id, peer=self.peer)
             log.info("%s opened", self, extra=opened)
 
     def _takes(self, kind: str) -> bool:
-        return kind in self._types if self._types else kind.startswith("_")
+        if self._types:
+            return kind in self._types
+        try:
+            return check_type(kind).startswith("_")
+        except ValueError:
+            return False
 
     def _opened(self, opened: ChannelOpened) -> None:
         self._admit()
         now = self._context.clock()
         if not self._takes(opened.type):
             self._context.counters.rejected += 1
-            what = f"the type {escaped(opened.type)!r} is not taken"
-            self._recorder.refused(opened.type, opened.channel, what)
+            kind = escaped(opened.type)[:LONGEST_TYPE]
+            what = f"the type {kind} is not taken"
+            self._recorder.refused(kind, opened.channel, what)
             self._engine.fail(opened.channel, NOT_TAKEN, now)
             return
         self.add_channel(opened.channel, opened.type, reliable=opened.reliable)
@@ -215,7 +232,7 @@ class LineSession(Session[TelehashEngine]):
     def add_channel(self, number: int, kind: str, *, reliable: bool, ours: bool = False) -> None:
         """A channel flows to us."""
         self._admit()
-        source = TelehashSource(kind, self.name, self.id, number)
+        source = TelehashSource(kind, self._recorder.peer, self.id, number)
         self._channels.add(TakenChannel(source, reliable, ours))
         self._recorder.opened(source, self._context.clock(), ours=ours)
 
@@ -279,12 +296,13 @@ class LineSession(Session[TelehashEngine]):
         counters = self._context.counters
         if channel.finishing and not channel.unacked:
             counters.finished += 1
+            self.completed(channel)
         elif closed.reason is CloseReason.TIMED_OUT:
             timeout = self._settings.channels.channel_timeout
             self._end(channel, TIMEOUT, f"the peer has acked nothing for {timeout:g} s")
         elif closed.reason is CloseReason.FAILED:
             counters.cancelled += 1
-            reason = f"the peer failed it: {escaped(closed.err or '')}"
+            reason = f"the peer failed it: {escaped(closed.err or '')[:LONGEST_ERR]}"
             if channel.unacked:
                 reason += f"; {self._why_unacked(channel)}"
                 self._note_given_up(channel)
@@ -306,8 +324,7 @@ class LineSession(Session[TelehashEngine]):
         for channel in self._channels.clear():
             self._recorder.closed(channel.source, channel.tally)
         self._unstored = 0
-        if self._admitted:
-            self._recorder.disconnected(lost, unacked, channels)
+        self._recorder.disconnected(lost, unacked, channels)
         ours = not lost.by_peer and lost.origin is CloseOrigin.APPLICATION and lost.code
         self._context.note_end(
             self,

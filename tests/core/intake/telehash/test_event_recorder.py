@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from aqueduct_core.intake.telehash.event_recorder import EventBudget
 from tests.core.intake.telehash.scene import LineScene, line_bench, settings
 
@@ -68,3 +70,19 @@ def test_packets_for_which_there_is_no_room_are_told_of_an_unreliable_channel(
         [nacked] = scene.events("nacked")
         assert (nacked["first"], nacked["last"]) == (0, 2)
         assert b.groups.counters.unreliable_dropped == 3
+
+
+def test_of_lines_that_prove_nothing_only_so_many_are_told_of(tmp_path: Path) -> None:
+    """Over plain UDP anybody writes packets in the name of any address."""
+    budget, plain = EventBudget(10, 0.0), replace(settings(), carrier="udp")
+    with line_bench(tmp_path) as b:
+        for _ in range(30):
+            scene = LineScene(b, plain, budget=budget)
+            scene.open([b"x"])
+            scene.run(0.1)
+            scene.link.lose("gone")
+            scene.run(0.1)
+        kinds = scene.kinds()
+        assert (kinds.count("connected"), kinds.count("opened")) == (5, 5)
+        assert kinds.count("disconnected") == 5
+        assert len(b.rows()) == 30

@@ -116,3 +116,19 @@ def test_channels_that_the_peer_opens_are_taken_too_if_of_our_types(tmp_path: Pa
         assert scene.peer.closed[bad].reason is CloseReason.FAILED
         assert scene.requests is not None
         assert (scene.requests.open, scene.requests.finished) == (1, 0)
+
+
+def test_with_commits_a_channel_has_finished_when_its_end_is_acked(tmp_path: Path) -> None:
+    for bounded in (False, True):
+        given = settings("_a", dials=True, bounded=bounded, ack_level="committed")
+        with line_bench(tmp_path / str(bounded)) as b:
+            scene = LineScene(b, given)
+            scene.run(0.1)
+            channel = answer(scene, "_a", [b"1", b"2"])
+            scene.run()
+            assert scene.requests is not None
+            assert scene.requests.settled is bounded  # such a read commits when it has ended
+            scene.commit()
+            scene.run()
+            assert scene.acked(channel) == 2
+            assert scene.requests.settled

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.intake.storage.event_summaries import MAX_REJECTED
+from aqueduct_core.intake.telehash.channels import LONGEST_TYPE
 from aqueduct_core.intake.telehash.event_recorder import EventBudget
 from aqueduct_core.telehash.events import CloseReason
 from tests.core.intake.telehash.scene import LineScene, line_bench, settings
@@ -66,14 +67,14 @@ def test_a_type_that_is_not_taken_is_failed_at_once(tmp_path: Path) -> None:
         assert [row["value"] for row in b.rows()] == [b"x"]
         assert scene.acked(good) == 1
         [rejected] = scene.events("rejected")
-        assert rejected["reason"] == "the type '_other' is not taken"
+        assert rejected["reason"] == "the type _other is not taken"
         assert (rejected["channel"], rejected["channelId"]) == ("_other", bad)
 
 
 def test_without_types_all_of_applications_are_taken(tmp_path: Path) -> None:
     with line_bench(tmp_path) as b:
         scene = LineScene(b)
-        for kind in ("_a", "_b", "seek"):
+        for kind in ("_a", "_b", "seek", "_" + "x" * LONGEST_TYPE, "_a\0rows", "_\n"):
             scene.open([kind.encode()], kind)
         scene.run()
         assert [row["type"] for row in b.rows()] == ["_a", "_b"]
