@@ -272,13 +272,22 @@ class Channel:
             if now < self.heard_at + context.config.channel_timeout:
                 context.late.add(self.number, now)
         if stop:
-            if not miss and self._asked_bare:
-                # telehash-js takes no ack behind a miss that had none, unless it has one itself;
-                # what is acked is missed by nobody (T12)
-                miss = [stop - 1]
-            return channel_packets.ack_fields(stop - 1, miss)
+            return self._ack_of(stop, miss)
         self._asked_bare |= bool(miss)
         return channel_packets.ack_fields(None, miss)
+
+    def _ack_of(self, stop: int, miss: list[int]) -> bytes:
+        if not miss and self._asked_bare:
+            # telehash-js takes no ack behind a miss that had none, unless that has one itself; and
+            # what is acked is missed by nobody (T12)
+            miss = [stop - 1]
+        return channel_packets.ack_fields(stop - 1, miss)
+
+    @property
+    def last_ack(self) -> bytes | None:
+        """The packet that acks all that was processed; None: nothing was (T6)."""
+        done = self.receiving.done
+        return channel_packets.encode_ack(self.number, self._ack_of(done, [])) if done else None
 
     # what goes to the link
 
@@ -371,8 +380,8 @@ class Channel:
         unacked = self._sending.unacked
         done = self.receiving.done
         if reason in _ENDS and self.reliable and done > self.receiving.acked:
-            acks = channel_packets.ack_fields(done - 1, [])
-            context.egress.urgent(channel_packets.encode_ack(self.number, acks))
+            assert self.last_ack is not None
+            context.egress.urgent(self.last_ack)
         self.closed = ChannelClosed(self.number, reason, err, by_peer, unacked)
         context.outgoing -= self._sending.size
         self._sending.clear()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.telehash.wire import channel_packets
 
 MAX_SKIPPED = 1_024
 """Stretches of numbers that the peer has skipped and may still open: openings overtake each other,
@@ -66,12 +65,12 @@ class QuietChannels:
 
 
 class EndedChannel:
-    """What is left of a channel: ``ack`` goes again when something comes again (T10, T17), or
-    ``failure``, the packet with its ``err``."""
+    """What is left of a channel: a packet that goes again when something comes again; the last ack
+    (T10, T17), or ``failure``, which has its ``err``."""
 
     __slots__ = ("ack", "answered_at", "failure", "until")
 
-    def __init__(self, ack: int | None, failure: bytes | None, until: float) -> None:
+    def __init__(self, ack: bytes | None, failure: bytes | None, until: float) -> None:
         self.ack = ack
         self.failure = failure
         self.answered_at: float | None = None
@@ -95,7 +94,7 @@ class EndedChannels:
     def __contains__(self, channel: int) -> bool:
         return channel in self._channels
 
-    def add(self, channel: int, ack: int | None, failure: bytes | None, now: float) -> None:
+    def add(self, channel: int, ack: bytes | None, failure: bytes | None, now: float) -> None:
         self._channels[channel] = EndedChannel(ack, failure, now + self._idle)
         self._channels.move_to_end(channel)
         if len(self._channels) > self._most:
@@ -117,9 +116,7 @@ class EndedChannels:
                 return None
             ended.answered_at = now
             return ended.failure
-        if ended.ack is None:
-            return None
-        return channel_packets.encode_ack(channel, channel_packets.ack_fields(ended.ack, []))
+        return ended.ack
 
     @property
     def next(self) -> float | None:

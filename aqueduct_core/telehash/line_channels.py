@@ -183,8 +183,7 @@ class LineChannels:
             elif not channel.ours:
                 self._opened -= 1
             if channel.type is not None or number in self._numbers:
-                done = channel.receiving.done
-                self._ended.add(number, done - 1 if done else None, channel.failure, now)
+                self._ended.add(number, channel.last_ack, channel.failure, now)
 
     def lost(self) -> None:
         """The line is over, and all of them with it."""
