@@ -1,9 +1,15 @@
 """Reliable channels of Telehash v2: listen, open a channel, exchange packets.
 
-    async with listen("telehash://127.0.0.1:0", types=["_hello"], tls=certificate) as listener:
-        async with open(listener.url, "_hello", b"hi", tls=trust) as channel:
-            await channel.send(b"how are you?", js={"custom": "values"})
-            await channel.delivered()
+    async def take(channel):
+        async for packet in channel:  # each step acknowledges the packet before it
+            got.append((packet.body, packet.js))
+
+    async with (
+        listen("telehash://127.0.0.1:0", take, types=["_hello"], tls=certificate) as listener,
+        open(listener.url, "_hello", b"hi", tls=trust) as channel,
+    ):
+        await channel.send(b"how are you?", js={"custom": "values"}, end=True)
+        await channel.delivered()
 
 Over QUIC datagrams (ALPN ``telehash-v2``) or, where a network is trusted, plain UDP.
 """

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import aqueduct
-from aqueduct import quicr
+from aqueduct import quicr, telehash
 from aqueduct_core.aqueduct.conventions import dedupe
 from tests.support.event_loop import client_tls, in_loop, server_tls
 from tests.support.source_tree import product
@@ -23,6 +23,7 @@ from tests.support.source_tree import product
 RUN = {
     "aqueduct": "client",
     "aqueduct.quicr": "media",
+    "aqueduct.telehash": "packets",
     "aqueduct_core.aio.producer": "client",
     "aqueduct_core.aio.halves": "connected",
     "aqueduct_core.aqueduct.conventions.dedupe": "receiving",
@@ -115,6 +116,20 @@ async def test_media_go_to_an_origin_and_back() -> None:
             }
             await run(code.replace("quicr://host:4433", origin.url), names)
     assert read == [(0, 0, b"first")]
+
+
+@in_loop
+async def test_packets_go_over_a_channel() -> None:
+    for code in code_of("aqueduct.telehash"):
+        names = {
+            "listen": telehash.listen,
+            "open": telehash.open,
+            "certificate": server_tls(),
+            "trust": client_tls(),
+            "got": [],
+        }
+        await run(code, names)
+        assert names["got"] == [(b"hi", None), (b"how are you?", {"custom": "values"})]
 
 
 @in_loop

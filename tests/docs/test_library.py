@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import aqueduct
-from aqueduct import quicr, testing
+from aqueduct import quicr, telehash, testing
 from aqueduct.testing import Network, RecordingServer
 from tests.core.aio.storing import Store
 from tests.core.aio.test_ends import CONNECTIONS, HALVES, Ends
@@ -176,9 +176,9 @@ def test_every_name_is_on_the_page_of_the_reference() -> None:
         else:
             names.append(name)
     assert all(len(names) == len({*names}) for names in named.values())
-    for module in (aqueduct, quicr, testing):
+    for module in (aqueduct, quicr, telehash, testing):
         assert {*module.__all__} <= {*named[module.__name__]}
     assert {*named} == {
-        *("aqueduct", "aqueduct.quicr", "aqueduct.testing"),
+        *("aqueduct", "aqueduct.quicr", "aqueduct.telehash", "aqueduct.testing"),
         *("aqueduct.testing.spools", "aqueduct.testing.fixtures"),
     }

@@ -11,6 +11,7 @@ IN_A_SESSION = (
     "docs/recipes.md",
     "docs/backup.md",
     "docs/quicr-library.md",
+    "docs/telehash-library.md",
 )
 """Pages that `test_pages` walks, with a session of Spark."""
 

@@ -23,6 +23,7 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructType
 
 from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.outcomes import LostInTransit, Misuse, ReceiverClosed
+from aqueduct_core.aio.telehash.channel import TelehashChannel
 from aqueduct_core.aqueduct.conventions.headers import (
     CODE_FENCED,
     CODE_NOT_REPEATABLE,
@@ -45,6 +46,8 @@ from aqueduct_core.primitives.token_file import read_token
 from aqueduct_core.spool.health import not_opened
 from aqueduct_core.spool.lock import SpoolLock
 from aqueduct_core.spool.losses import corrupt, offset_ahead, range_gone, skipped
+from aqueduct_core.telehash.config import TelehashConfig
+from aqueduct_core.telehash.events import ChannelClosed, CloseReason
 from aqueduct_core.transport import addresses
 from aqueduct_core.transport.dialer import _failure, _untrusted
 from aqueduct_core.transport.link import CertificateFault
@@ -170,6 +173,15 @@ def no_replies(home: Path) -> None:
     _judge(reading, replies)
 
 
+def ended_channel(reason: CloseReason, err: str | None = None) -> None:
+    """Of Telehash."""
+    line: Any = SimpleNamespace(peer_name="203.0.113.7:4433", config=TelehashConfig())
+    channel = TelehashChannel(line, 3, "_log", reliable=True, timeout=None)
+    channel.opened(end=False)
+    channel.hear(ChannelClosed(3, reason, err, by_peer=err is not None, unacked=1))
+    asyncio.run(channel.delivered())
+
+
 EXAMPLES: dict[str, Callable[[Path], None]] = {
     "AQUEDUCT_INVALID_OPTION.UNKNOWN": lambda _: read(startingOffset="latest"),
     "AQUEDUCT_INVALID_OPTION.MISSING": lambda _: read(tls_selfSigned="false"),
@@ -249,9 +261,11 @@ EXAMPLES: dict[str, Callable[[Path], None]] = {
         )
     ),
     "AQUEDUCT_CHANNEL.CANCELLED": lambda _: raised(_ended(Unfinished("orders", "cancelled"), 1)),
+    "AQUEDUCT_CHANNEL.FAILED": lambda _: ended_channel(CloseReason.FAILED, "unknown type"),
     "AQUEDUCT_CHANNEL.LOST": lambda _: raised(_ended(Unfinished("orders", "lost"), 2)),
     "AQUEDUCT_CHANNEL.OVERFLOW": lambda _: raised(_ended(Unfinished("orders", "overflow"), 1)),
     "AQUEDUCT_CHANNEL.NO_REPLY": no_replies,
+    "AQUEDUCT_CHANNEL.TIMEOUT": lambda _: ended_channel(CloseReason.TIMED_OUT),
     "AQUEDUCT_CHECKPOINT_VERSION": lambda _: raised_by(
         StreamOffset.from_json, {"v": 99}, "aqueduct"
     ),

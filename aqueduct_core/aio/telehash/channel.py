@@ -156,7 +156,7 @@ class TelehashChannel:
         engine = self._line.engine
         while True:
             self._check_open()
-            if engine.room(self.number):
+            if engine.closed is None and engine.room(self.number):
                 break
             await self._changed.wait()
         try:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from aqueduct_core.aio.telehash.channel import ReceivedPacket, TelehashChannel
-from aqueduct_core.aio.telehash.endpoints import LINK, Endpoint, Hashnames
+from aqueduct_core.aio.telehash.endpoints import LINK, Hashnames, LineEndpoint
 from aqueduct_core.aio.telehash.line import IncomingChannels, TelehashLine
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.telehash.config import ALPN, TelehashConfig
@@ -33,7 +33,7 @@ class PacketContent(NamedTuple):
     js: Mapping[str, Any] | None = None
 
 
-Outgoing: TypeAlias = bytes | PacketContent
+PacketLike: TypeAlias = bytes | PacketContent
 
 
 def connect(
@@ -64,7 +64,7 @@ def connect(
     Raises:
         ConnectFailed, TlsFailed, InvalidOption.
     """
-    where = Endpoint.parse(endpoint)
+    where = LineEndpoint.parse(endpoint)
     names = Hashnames.parse(hashname, peer_hashname)
 
     async def start() -> TelehashLine:
@@ -129,7 +129,7 @@ async def open(
 async def exchange(
     endpoint: str,
     type: str,
-    packets: Iterable[Outgoing] | AsyncIterable[Outgoing] = (b"",),
+    packets: Iterable[PacketLike] | AsyncIterable[PacketLike] = (b"",),
     *,
     timeout: float | None = None,
     max_answers: int = MAX_ANSWERS,
@@ -166,7 +166,7 @@ async def exchange(
 
 
 async def _each(
-    packets: Iterable[Outgoing] | AsyncIterable[Outgoing],
+    packets: Iterable[PacketLike] | AsyncIterable[PacketLike],
 ) -> AsyncGenerator[PacketContent]:
     if isinstance(packets, AsyncIterable):
         async for each in packets:

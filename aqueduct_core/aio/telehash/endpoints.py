@@ -16,14 +16,14 @@ LINK = LinkSettings(max_streams_uni=0, max_streams_bidi=0)
 """Packets are datagrams: neither side may open a stream of any kind."""
 
 
-class Endpoint(NamedTuple):
+class LineEndpoint(NamedTuple):
     """A carrier, and whom or where to reach with it."""
 
     carrier: Carrier
     where: HostPort
 
     @classmethod
-    def parse(cls, url: str, *, listens: bool = False) -> Endpoint:
+    def parse(cls, url: str, *, listens: bool = False) -> LineEndpoint:
         """Of ``telehash://host:port`` or ``udp://host:port``.
 
         Args:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from aqueduct_core.aio.telehash.channel import TelehashChannel
-from aqueduct_core.aio.telehash.endpoints import LINK, Endpoint, Hashnames
+from aqueduct_core.aio.telehash.endpoints import LINK, Hashnames, LineEndpoint
 from aqueduct_core.aio.telehash.line import WAITING, IncomingChannels, TelehashLine
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.logs.refusals import RefusalLog
@@ -190,7 +190,7 @@ def listen(
 
     Raises: ConnectFailed, TlsFailed, InvalidOption.
     """
-    where = Endpoint.parse(endpoint, listens=True)
+    where = LineEndpoint.parse(endpoint, listens=True)
     names = Hashnames.parse(hashname, peer_hashname)
 
     async def start() -> TelehashListener:

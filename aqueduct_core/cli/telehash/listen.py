@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 from aqueduct_core.aio.telehash.channel import ReceivedPacket, TelehashChannel
-from aqueduct_core.aio.telehash.endpoints import Endpoint
+from aqueduct_core.aio.telehash.endpoints import LineEndpoint
 from aqueduct_core.aio.telehash.listener import TelehashListener, listen
 from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.certificate import add_certificate, server_tls
@@ -24,7 +25,7 @@ from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.escape import escaped
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.awaiting import Signal
-from aqueduct_core.transport.settings import ListenLimits
+from aqueduct_core.transport.plain_udp.endpoints import DEFAULT_LIMITS
 
 EXAMPLES = [
     (
@@ -90,7 +91,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--memory",
         type=arguments.memory,
-        default=ListenLimits().memory,
+        default=DEFAULT_LIMITS.memory,
         metavar="SIZE",
         help="what all lines together may take, such as 64m (default: 512m); who has proven least "
         "and holds most is closed for others",
@@ -105,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    where = Endpoint.parse(options.endpoint, listens=True)
+    where = LineEndpoint.parse(options.endpoint, listens=True)
     tls = None if where.carrier == "udp" else server_tls(options, where.where)
     async with Printer() as printer:
         shown = _Shown(options, printer)
@@ -115,7 +116,7 @@ async def _run(options: argparse.Namespace) -> int:
             shown.take,
             types=options.types,
             tls=tls,
-            limits=ListenLimits(memory=options.memory),
+            limits=replace(DEFAULT_LIMITS, memory=options.memory),
             **line_options(options),
         )
         async with opening as listener:

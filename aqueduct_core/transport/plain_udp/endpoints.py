@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from aqueduct_core.engine.engine import Engine
@@ -23,9 +24,8 @@ AcceptPeer: TypeAlias = Callable[[Address, float], tuple[Engine[Any], OnEvents]]
 
 STRANGERS = 1_024
 """Peers at once that were heard of for less than their probation; the oldest of them give way to
-others. It is the same for those of one network: who forges addresses can write any, so a bound of
-networks would hold for honest peers alone."""
-DEFAULT_LIMITS = ListenLimits(handshakes=STRANGERS, handshakes_per_network=STRANGERS)
+others."""
+DEFAULT_LIMITS = ListenLimits(handshakes=STRANGERS)
 """4,096 peers, and 512 MB of memory for all of them together; and those strangers."""
 
 _logger = logging.getLogger(__name__)
@@ -45,7 +45,8 @@ async def listen(
     who takes its events. The engine says ``Admit`` when the peer has shown that it receives at its
     address; until then it is sent no more than came from it (`PlainLink`). One whose address
     changes is another peer. ``limits`` bounds how many there are, strangers (as handshakes) and
-    their memory; what in it is of TLS has no meaning here.
+    their memory. What in it is of TLS has no meaning here, nor has the bound of handshakes of one
+    network: who forges addresses can write any, so it would hold for honest peers alone.
 
     Raises:
         ConnectFailed.REFUSED: the address is in use or not of this machine.
@@ -57,7 +58,9 @@ async def listen(
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
     check_reach(addresses[0][1], trusted=settings.trusted)
-    listener = PlainListener(make_engine, settings, limits or DEFAULT_LIMITS)
+    limits = limits or DEFAULT_LIMITS
+    limits = replace(limits, handshakes_per_network=limits.handshakes)
+    listener = PlainListener(make_engine, settings, limits)
     sock = bound(*addresses[0])
     moderation = listener.moderation
     listener.open(UdpSocket(sock, listener.receive, listener.report, moderation=moderation))

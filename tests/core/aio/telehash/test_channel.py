@@ -281,7 +281,7 @@ async def test_a_slow_program_loses_unreliable_packets_and_is_told() -> None:
         ours, theirs = await pair(net_, reliable=False)
         for _ in range(1_000):
             await ours.send(bytes(1_400))
-            await asyncio.sleep(0.001)
+            await let_happen(0.001)
         await eventually(lambda: theirs.dropped > 0)
         line = theirs._line
         assert UNTAKEN < line.held <= UNTAKEN + 1_400
@@ -314,3 +314,14 @@ async def test_a_slow_program_holds_the_sender_back() -> None:
             await let_happen(0.5)
         await sending
         assert got == [b"%d" % number for number in range(300)] + [b""]
+
+
+@in_loop
+async def test_a_line_that_closes_takes_nothing_more() -> None:
+    async with net() as net_:
+        ours, _ = await pair(net_)
+        closing = asyncio.create_task(ours._line.close())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        with pytest.raises(ChannelEnded, match=r"LOST.*closed by this side"):
+            await ours.send(b"too late")
+        await closing

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -17,6 +19,7 @@ from aqueduct_core.transport.plain_udp.link import PlainSettings
 from tests.core.aio.telehash.scene import CARRIERS, accepted, bodies, net
 from tests.support.event_loop import client_tls, eventually, in_loop
 from tests.support.rules import rule
+from tests.support.virtual_loop import let_happen
 
 ANSWERS = 100
 
@@ -49,6 +52,35 @@ def test_a_question_and_its_answers_in_one_call(carrier: str) -> None:
     run()
 
 
+@CARRIERS
+def test_nothing_is_left_of_lines_that_are_over(carrier: str) -> None:
+    seen: weakref.WeakSet[object] = weakref.WeakSet()
+
+    async def remember(channel: TelehashChannel) -> None:
+        seen.update([channel, channel._line, channel._line.engine])
+        async for packet in channel:
+            channel.acknowledge()
+            await channel.end(packet.body)
+
+    @in_loop
+    async def run() -> None:
+        async with net(carrier) as net_:
+            listener = await net_.listen(remember)
+            for number in range(20):
+                [answer] = await exchange(
+                    listener.url, "_t", [b"%d" % number], tls=client_tls(), timeout=5
+                )
+                assert answer.body == b"%d" % number
+            await let_happen(75)  # over UDP nobody says goodbye
+            assert not listener.lines
+            assert listener._listener.memory == 0
+            assert not listener._tasks
+
+    run()
+    gc.collect()
+    assert not seen
+
+
 @in_loop
 async def test_questions_may_come_one_by_one() -> None:
     async def count(channel: TelehashChannel) -> None:
@@ -61,7 +93,7 @@ async def test_questions_may_come_one_by_one() -> None:
 
     async def questions() -> AsyncIterator[bytes]:
         for number in range(200):
-            await asyncio.sleep(0.01)
+            await let_happen(0.01)
             yield b"%d" % number
         yield b"that is all"
 

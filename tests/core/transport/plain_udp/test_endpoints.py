@@ -109,7 +109,7 @@ def test_strangers_are_few_and_get_nothing_for_nothing() -> None:
         return probe
 
     async def main() -> None:
-        limits = ListenLimits(handshakes=8, handshakes_per_network=4)
+        limits = ListenLimits(handshakes=4, handshakes_per_network=1)
         async with serving(generous, limits) as (listener, probes):
             listener.receive([(bytes(100), (HOST, 40_000 + n)) for n in range(40)])
             await eventually(lambda: len(probes) == 40)
