@@ -146,8 +146,8 @@ class TelehashAttempt:
         for number in self._by_number:
             with suppress(TelehashError):
                 self._engine.fail(number, GAVE_UP, self.line.now)
+        self.line.kick()
         self._stop()
-        await self.line.flush()
 
     async def close(self, seconds: float) -> None:
         """End the line in good order; at once when that takes longer."""

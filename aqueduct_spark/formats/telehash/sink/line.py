@@ -127,12 +127,6 @@ class SinkLine:
         if self._driver is not None:
             self._driver.kick()
 
-    async def flush(self) -> None:
-        """Return when it has left. What is to leave with the end of the line would be lost."""
-        self.kick()
-        if self._driver is not None:
-            await self._driver.writable()
-
     def lose(self, why: str) -> None:
         """The peer is gone, as far as can be known."""
         if self._driver is not None:
