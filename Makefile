@@ -6,7 +6,7 @@
 BIN := .venv/bin
 DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= codec grammar engine operations parsers reassembly ranges quicr_codec quicr_engine quicr_relay media
+FUZZ_TARGETS ?= codec grammar engine operations parsers reassembly ranges quicr_codec quicr_engine quicr_relay media telehash_codec telehash_engine
 FUZZ_COUNT ?=
 ATTACKS ?=
 MUTANTS ?= acks flow tombstones
@@ -132,12 +132,13 @@ soak: setup
 	@$(JAVA) $(BIN)/python -m tests.soak $(SOAK) --bounces $(SOAK_BOUNCES) \
 	  --seconds $(SOAK_SECONDS) --out soak-out
 
-# SEEDS conversations, SEEDS trees of relays, and SINK_RUNS runs of the sink at receivers that die
+# SEEDS conversations, trees of relays and lines of Telehash, and SINK_RUNS runs of the sink at receivers that die
 # anywhere.
-## two engines over a bad link, relays, and the sink, on a virtual clock: SEEDS of them
+## engines over a bad link, relays, and the sink, on a virtual clock: SEEDS of them
 simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 	@$(BIN)/python -m tests.relay_simulation --seeds $(SEEDS)
+	@$(BIN)/python -m tests.telehash_simulation --seeds $(SEEDS)
 	@$(BIN)/python -m tests.spark.write.delivery_model --runs $(SINK_RUNS)
 
 ## FUZZ_SECONDS for each of FUZZ_TARGETS, or FUZZ_COUNT random inputs

@@ -88,8 +88,14 @@ class Channel:
         self._acked: int | None = None  # to be told
         self._full = False
         self._asked_bare = False  # a miss without an ack was sent
-        self.heard_at = 0.0
+        self._heard_at = 0.0
+        self._owes_ack = False  # something with a seq came since the last one
         self._give_up_at = math.inf
+
+    @property
+    def heard_at(self) -> float:
+        """When the last packet with a seq came, whether it was new or not."""
+        return self._heard_at
 
     @property
     def heard(self) -> bool:
@@ -192,7 +198,8 @@ class Channel:
             if packet.has_content:
                 context.drop(PacketFault.NO_SEQ, self.number)
             return
-        self.heard_at = now
+        self._heard_at = now
+        self._owes_ack = True
         receiving = self.receiving
         before = receiving.next_seq
         fault = receiving.take(packet, seq)
@@ -260,6 +267,7 @@ class Channel:
         context, receiving = self._context, self.receiving
         stop = self._ack_stop()
         receiving.acked = stop
+        self._owes_ack = False
         context.soon.cancel(self.number)
         context.late.cancel(self.number)
         context.egress.acked(self.number)
@@ -269,7 +277,7 @@ class Channel:
         miss = receiving.missing()
         if miss:
             miss = miss[: max(0, room - channel_packets.ACK_BYTES - _MISS_BYTES) // _MISS_ENTRY]
-            if now < self.heard_at + context.config.channel_timeout:
+            if now < self._heard_at + context.config.channel_timeout:
                 context.late.add(self.number, now)
         if stop:
             return self._ack_of(stop, miss)
@@ -378,9 +386,8 @@ class Channel:
         """It is over; the last event of it, behind all that came before."""
         context = self._context
         unacked = self._sending.unacked
-        done = self.receiving.done
-        if reason in _ENDS and self.reliable and done > self.receiving.acked:
-            assert self.last_ack is not None
+        owes_ack = self._owes_ack or self.receiving.done > self.receiving.acked
+        if reason in _ENDS and self.reliable and owes_ack and self.last_ack is not None:
             context.egress.urgent(self.last_ack)
         self.closed = ChannelClosed(self.number, reason, err, by_peer, unacked)
         context.outgoing -= self._sending.size

@@ -139,9 +139,9 @@ class PeerLikeJs(ScriptedPeer):
                 if seq in self.unacked[channel] and rested:
                     self._resent[channel, seq] = now
                     self._send(channel, seq)
-        seq = head.get("seq")
-        if seq is None:
+        if "seq" not in head:
             return
+        seq = head["seq"]
         self._ack_at.setdefault(channel, now + 1.0)
         done = len(self.got[channel])
         if done <= seq <= done - 1 + self.BUFFER:
@@ -222,9 +222,9 @@ class PeerLikeC(ScriptedPeer):
             for seq in head.get("miss", []):
                 if seq in self.unacked[channel]:
                     self.write(*self.unacked[channel][seq])
-        seq = head.get("seq")
-        if seq is None:
+        if "seq" not in head:
             return
+        seq = head["seq"]
         done = len(self.got[channel])
         if seq >= done + self.WINDOW:
             self.problems.append(f"seq {seq} of {channel} beyond the window")

@@ -211,7 +211,7 @@ def test_the_highest_number_is_of_an_end_and_there_is_none_behind() -> None:
     raw = sending(1)
     raw.hear({"c": 1, "ack": 0})
     half = raw.engine._channels.get(1)._sending  # type: ignore[union-attr]
-    half.next_seq = half.sent = half.acked = MAX_SEQ  # type: ignore[union-attr, misc]
+    half.next_seq = half.sent = half.acked = MAX_SEQ  # type: ignore[union-attr]
     with pytest.raises(SequenceExhausted, match="4294967295"):
         raw.engine.send(1, body=b"x", now=0)
     raw.sent()
@@ -469,10 +469,7 @@ STATES: dict[str, Callable[[Raw], None]] = {
     "open": lambda raw: None,
     "we have ended": lambda raw: _command(raw, lambda: raw.engine.send(1, end=True, now=raw.now)),
     "peer's end came": lambda raw: _hear(raw, {"c": 1, "seq": 0, "end": True, "ack": 0}),
-    "peer's end processed": lambda raw: (
-        _hear(raw, {"c": 1, "seq": 0, "end": True}),
-        _command(raw, lambda: raw.engine.done(1, 1, raw.now)),
-    )[0],
+    "peer's end processed": lambda raw: _process_end(raw),
     "failed": lambda raw: _command(raw, lambda: raw.engine.fail(1, "no", raw.now)),
 }
 INPUTS: dict[str, Callable[[Raw], None]] = {
@@ -502,6 +499,12 @@ def _hear(raw: Raw, head: dict[str, object]) -> None:
 
 def _command(raw: Raw, command: Callable[[], object]) -> None:
     command()
+    raw.turn()
+
+
+def _process_end(raw: Raw) -> None:
+    raw.hear({"c": 1, "seq": 0, "end": True})
+    raw.engine.done(1, 1, raw.now)
     raw.turn()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
+from typing import Any
 
 import pytest
 
@@ -31,9 +32,9 @@ def test_defaults_are_those_of_the_protocol_and_its_peers() -> None:
         ("max_packet", 10),
     ],
 )
-def test_a_value_out_of_bounds_is_refused_by_its_name(name: str, value: float) -> None:
+def test_a_value_out_of_bounds_is_refused_by_its_name(name: str, value: Any) -> None:
     with pytest.raises(InvalidOption, match=name):
-        replace(TelehashConfig(), **{name: value})
+        TelehashConfig(**{name: value})
 
 
 def test_it_never_changes() -> None:

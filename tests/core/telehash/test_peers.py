@@ -59,7 +59,7 @@ class Meeting:
         return 2
 
 
-LOSSES = {
+LOSSES: dict[str, dict[str, Any]] = {
     "none": {},
     "reordered": {"jitter": 0.05},
     "lossy": {"jitter": 0.02, "loss": 0.1, "duplicate": 0.1},

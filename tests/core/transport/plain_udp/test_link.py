@@ -17,7 +17,10 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.plain_udp.link import (
+    BURST,
     LINK_BYTES,
+    PAUSE,
+    RATE,
     ROOM,
     PlainLink,
     PlainSettings,
@@ -91,6 +94,28 @@ def test_to_a_stranger_small_packets_overtake_those_that_must_wait() -> None:
     assert link.inputs() == [DatagramOutcome(4, DatagramFate.LEFT)]
 
 
+def test_many_packets_leave_one_burst_after_another() -> None:
+    link = begun()
+    packets = [SendDatagram(b"%d" % n, n) for n in range(3 * BURST)]
+    link.apply(packets, 100.0)
+    assert len(link.transmit(100.0)) == BURST
+    assert link.inputs() == [DatagramOutcome(BURST - 1, DatagramFate.LEFT)]
+    assert link.transmit(100.0) == []
+    assert link.backlogged
+    left, now = BURST, 100.0
+    while link.unsent:
+        assert link.timer == pytest.approx(now + PAUSE)
+        now += 2 * PAUSE
+        link.fire(now)
+        out = link.transmit(now)
+        assert out[0][0] == b"%d" % left
+        assert len(out) <= 2 * PAUSE * RATE + 1
+        left += len(out)
+    assert left == 3 * BURST
+    assert link.inputs()[-1] == DatagramOutcome(left - 1, DatagramFate.LEFT)
+    assert link.timer == 120.0
+
+
 def test_who_is_heard_of_for_a_while_keeps_its_place_and_stays_a_stranger() -> None:
     link = begun(stranger=True)
     link.receive([(b"x", PEER)] * 10, 100.9)
@@ -104,6 +129,7 @@ def test_silence_ends_it() -> None:
     link.apply([Admit()], 101.0)
     link.receive([(b"x", PEER)], 110.0)
     link.apply([SendDatagram(b"is anybody there?", 1)], 125.0)
+    assert len(link.transmit(125.0)) == 1
     assert link.timer == 130.0
     link.fire(130.0)
     assert link.inputs()[-1] == LinkLost(0, "idle timeout", False, CloseOrigin.IDLE_TIMEOUT)
