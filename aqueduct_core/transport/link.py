@@ -135,7 +135,8 @@ class Link(Protocol):
 
     @property
     def admitted(self) -> bool:
-        """The engine has said ``Admit``: the peer is not one of the strangers any more."""
+        """The peer is not one of the strangers any more, who give way to others: the engine has said
+        ``Admit``, or, where a peer may never show what it takes, it has come for long enough."""
 
     @property
     def proved(self) -> bool:

@@ -218,7 +218,9 @@ class TelehashChannel:
         packet, self._given = self._given, None
         if packet is None or packet.seq is None:
             return
-        self._complete |= packet.end
+        if packet.end:
+            self._complete = True
+            self._changed.fire()  # nothing can be sent any more
         self._line.engine.done(self.number, packet.seq + 1, self._line.now())
         self._line.kick()
 

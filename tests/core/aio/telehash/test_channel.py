@@ -325,3 +325,23 @@ async def test_a_line_that_closes_takes_nothing_more() -> None:
         with pytest.raises(ChannelEnded, match=r"LOST.*closed by this side"):
             await ours.send(b"too late")
         await closing
+
+
+@in_loop
+@rule("P-5")
+async def test_who_waits_to_send_learns_that_the_peer_has_ended_it() -> None:
+    async with net() as net_:
+        listener = await net_.listen()
+        line = await net_.connect(config=TelehashConfig(window=1))
+        ours = line.open("_t", b"1")
+        theirs = await accepted(listener)
+        waiting = asyncio.create_task(ours.send(b"2"))
+        answer = asyncio.create_task(theirs.send(b"enough", end=True))
+        assert (await anext(ours)).body == b"enough"
+        assert not waiting.done()
+        ours.acknowledge()
+        with pytest.raises(ChannelEnded, match="Nothing more goes") as ended:
+            await asyncio.wait_for(waiting, 1)
+        assert ended.value.name == "AQUEDUCT_CHANNEL.CANCELLED"
+        await answer
+        theirs.fail("over")
