@@ -18,7 +18,7 @@ from aqueduct_core.telehash.events import ChannelClosed, CloseReason
 from aqueduct_core.telehash.faults import PacketTooLarge, TelehashError
 from aqueduct_spark.formats.telehash.options import TelehashWrite
 from aqueduct_spark.formats.telehash.sink.channels import RowChannel
-from aqueduct_spark.formats.telehash.sink.columns import PacketRows, too_large
+from aqueduct_spark.formats.telehash.sink.columns import PacketRows, no_js, too_large
 from aqueduct_spark.formats.telehash.sink.line import KeptChannel, SinkLine
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination, RowAccount, RowRun
@@ -219,6 +219,8 @@ class TelehashAttempt:
                 self._engine.send(channel.number, js=js, body=body, end=end, now=self.line.now)
         except PacketTooLarge as error:
             raise too_large(rows.rows[place], error.size, error.limit) from None
+        except ValueError as error:
+            raise no_js(rows.rows[place], f"cannot be sent: {error}") from None
         except TelehashError as error:
             raise SinkFailed("CONNECTION_LOST", f"{self.line.url}: {error}", _AGAIN) from None
         channel.sent(row)
@@ -232,8 +234,9 @@ class TelehashAttempt:
         while True:
             self._check(whole=True)
             channel = self._channel_of(destination)
-            if channel is None and len(self._open) >= self._max_open and self._held:
-                await self._end_channel(next(iter(self._open)))
+            unused = next((each for each in self._open if each in self._held), None)
+            if channel is None and len(self._open) >= self._max_open and unused is not None:
+                await self._end_channel(unused)
             elif channel is None or self._engine.room(channel.number):
                 return channel
             else:
@@ -326,6 +329,12 @@ class TelehashAttempt:
                 "ACK_TIMEOUT",
                 f"{on}: none was acked for {self._timeout:g} s",
                 _SLOW.format(option="channelTimeout"),
+            )
+        if event.reason is CloseReason.FAILED and not event.by_peer:
+            return SinkFailed(  # it fitted when it was sent, and has to be sent again
+                "MESSAGE_TOO_LARGE",
+                f"{on}: {event.err}",
+                "Write smaller values, or send them again",
             )
         said = f"with err '{event.err}'" if event.err else "before it had all"
         return SinkFailed(

@@ -180,9 +180,9 @@ class TypeSplitter:
         try:
             found = json.loads(text, object_pairs_hook=_object_of, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise _no_js(row, f"is no JSON: {error}") from None
+            raise no_js(row, f"is no JSON: {error}") from None
         if not isinstance(found, dict):
-            raise _no_js(row, "is no JSON object")
+            raise no_js(row, "is no JSON object")
         taken = sorted(self._reserved.intersection(found))
         if taken:
             raise SchemaMismatch(
@@ -211,7 +211,8 @@ def too_large(row: int, size: int, most: int) -> SinkFailed:
     )
 
 
-def _no_js(row: int, why: str) -> SchemaMismatch:
+def no_js(row: int, why: str) -> SchemaMismatch:
+    """The JSON of this row of the task is none that a packet has."""
     return SchemaMismatch(
         "COLUMN_TYPE",
         f"Column 'js' of row {row} of the task {why}",

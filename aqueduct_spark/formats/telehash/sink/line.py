@@ -234,8 +234,10 @@ async def _check_not_refused(address: HostPort) -> None:
     Raises:
         ConnectFailed: REFUSED, DNS.
     """
-    [(family, found), *_] = await resolve(address.host, address.port)
-    sock = connected(family, found)
+    addresses = await resolve(address.host, address.port)
+    if not addresses:
+        return  # which the dial says in its words
+    sock = connected(*addresses[0])
     try:
         sock.setblocking(False)
         sock.send(b"")

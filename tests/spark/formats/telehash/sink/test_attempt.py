@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.telehash.events import CloseReason
 from aqueduct_spark.formats.telehash.sink.attempt import GAVE_UP
 from aqueduct_spark.write.pool import Pool
@@ -206,5 +206,18 @@ def test_more_types_than_channels_may_be_open() -> None:
             for type in range(5):
                 assert taker.rows(f"_{type}") == [b"%d" % row for row in range(type, 40, 5)]
             assert all(each.ended for each in taker.channels)
+
+    play(scenario())
+
+
+def test_json_that_stands_for_something_else_is_refused_by_its_row() -> None:
+    """Beside a type without an underscore there is no key of its own for it (P4)."""
+
+    async def scenario() -> None:
+        async with taking(Taker()) as taker:
+            wanted = options(taker, type="chat")
+            assert (await Attempt(wanted).run(rows(b"0", js=['{"x": 1}']))).acked == 1
+            with pytest.raises(SchemaMismatch, match="'js' of row 1 of the task cannot be sent"):
+                await Attempt(wanted).run(rows(b"0", b"1", b"2", js=[None, '{"seq": 1}', None]))
 
     play(scenario())
