@@ -135,8 +135,8 @@ class Link(Protocol):
 
     @property
     def admitted(self) -> bool:
-        """The peer is not one of the strangers any more, who give way to others: the engine has said
-        ``Admit``, or, where a peer may never show what it takes, it has come for long enough."""
+        """The peer is not one of the strangers any more, who give way to others: the engine has
+        said ``Admit``, or, where a peer can prove nothing, it has been heard of for a while."""
 
     @property
     def proved(self) -> bool:

@@ -6,6 +6,7 @@ Made by code rather than kept as files, so that they follow when a target's step
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, to_payload
@@ -15,6 +16,7 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.spool.format.segment import Index
 from tests.core.aqueduct.vectors import VECTORS
 from tests.core.quicr.wire.vectors import DATAGRAMS, MESSAGES, OTHER_FORMS
+from tests.core.telehash.wire import vectors as telehash
 from tests.fuzz import (
     codec_target,
     engine_target,
@@ -25,6 +27,7 @@ from tests.fuzz import (
     quicr_relay_target,
     ranges_target,
     reassembly_target,
+    telehash_engine_target,
 )
 
 # T01–T37: varints, varbytes, header data, channel identifiers; then varranges (AQ-RANGES-1).
@@ -296,6 +299,41 @@ def _media() -> Iterator[tuple[str, bytes]]:
             yield f"{kind[1:]}-{number}", bytes([kinds[kind]]) + bytes.fromhex(text)
 
 
+def _telehash_codec() -> Iterator[tuple[str, bytes]]:
+    for vector in (*telehash.VECTORS, *telehash.OTHER_FORMS):
+        yield vector.name, vector.data
+    for name, head in (
+        ("repeat", b'{"c":1,"c":2}'),
+        ("deep", b'{"c":1,"_":' + b"[" * 70 + b"]" * 70 + b"}"),
+        ("array", b'[{"c":1}]'),
+        ("text", b'{"c":"1","seq":"0"}'),
+        ("fractions", b'{"c":1,"seq":1.0,"_":[1e5,-0.5]}'),
+        ("escapes", b'{"\\u0063":1,"type":"\\ud83d\\ude00"}'),
+        ("bad utf-8", b'{"c":1,"_":"\xff"}'),
+    ):
+        yield name, len(head).to_bytes(2) + head + b"body"
+
+
+def _telehash_engine() -> Iterator[tuple[str, bytes]]:
+    """A channel of each side with content both ways, its end, and time; each packet of a peer."""
+    step = partial(_step, telehash_engine_target._STEPS)
+    end = b"\x01"
+    for odd in (0, 1):
+        begin = bytes((odd, 0))
+        number = 1 if odd else 0  # a channel of the peer, less one
+        opening = step("packet") + bytes((number, 33, 0, 3, 0)) + end
+        content = step("packet") + bytes((number, 9, 1, 0)) + end
+        process = step("process") + bytes((number, 0, 3)) + end
+        time = step("time") + b"\x04" + end
+        ours = step("open") + bytes((1, 2, 0)) + end + step("send") + bytes((0, 1, 255)) + end
+        yield f"theirs-{odd}", begin + opening + content + process + time
+        yield f"ours-{odd}", begin + ours + time + time
+        yield f"both-{odd}", begin + opening + ours + content + process + time
+        for vector in (*telehash.VECTORS, *telehash.OTHER_FORMS):
+            data = step("raw") + _block(vector.data) + end
+            yield f"{vector.name}-{odd}", begin + opening + ours + data + time
+
+
 _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "codec": _codec,
     "grammar": _grammar,
@@ -308,4 +346,6 @@ _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "quicr_engine": _quicr_engine,
     "quicr_relay": _quicr_relay,
     "media": _media,
+    "telehash_codec": _telehash_codec,
+    "telehash_engine": _telehash_engine,
 }

@@ -11,6 +11,7 @@ CORPUS = Path(__file__).parent / "corpus"
 TARGETS = (
     *("codec", "grammar", "engine", "operations", "parsers", "reassembly", "ranges"),
     *("quicr_codec", "quicr_engine", "quicr_relay", "media"),
+    *("telehash_codec", "telehash_engine"),
 )
 
 

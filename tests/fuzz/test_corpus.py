@@ -19,6 +19,9 @@ from aqueduct_core.quicr.media.reception import Reception
 from aqueduct_core.quicr.relay.relay import Relay
 from aqueduct_core.quicr.transactions import Transaction
 from aqueduct_core.quicr.wire.codec import MessageReader
+from aqueduct_core.telehash.receiving import ReceivingHalf
+from aqueduct_core.telehash.sending import SendingHalf
+from aqueduct_core.telehash.wire import channel_packets
 from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from tests.fuzz.byte_source import ByteSource
@@ -27,7 +30,7 @@ from tests.fuzz.targets import CORPUS, TARGETS, target
 from tests.support.rules import rule
 
 
-@rule("AQ-SEQ-9", "AQ-ERR-1", "AQ-ERR-2", "AQ-SEQ-7", "Q-3", "Q-4", "Q-5")
+@rule("AQ-SEQ-9", "AQ-ERR-1", "AQ-ERR-2", "AQ-SEQ-7", "Q-3", "Q-4", "Q-5", "P-1")
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_corpus_holds(name: str) -> None:
     run = target(name)
@@ -98,6 +101,9 @@ def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         ("quicr_engine", Transaction, "lost", None),
         ("quicr_relay", Relay, "take_dial", True),
         ("quicr_relay", Relay, "wake_at", 0.0),
+        ("telehash_engine", ReceivingHalf, "missing", [1] * 101),
+        ("telehash_engine", ReceivingHalf, "clear", None),
+        ("telehash_engine", SendingHalf, "on_ack", True),
         ("media", MediaProgress, "_extend", None),
         ("media", MediaProgress, "note_previous", None),
         ("media", Assembler, "add", None),
@@ -123,3 +129,8 @@ def test_bytes_that_are_used_up_give_the_first_choice() -> None:
         "x",
         b"",
     )
+
+
+def test_a_wrong_reading_of_telehash_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_packets, "_is_number", lambda value: isinstance(value, int))
+    assert _breaks("telehash_codec")

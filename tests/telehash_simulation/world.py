@@ -89,6 +89,7 @@ class SimulatedApplication:
         self.ended: set[int] = set()
         self.reliable: dict[int, bool] = {}
         self.lost: LinkLost | None = None
+        self.closed_at = 0.0
 
     def open(self, plan: ChannelPlan) -> None:
         if self.engine.closed is not None:
@@ -144,6 +145,7 @@ class SimulatedApplication:
                 case ChannelClosed(channel):
                     assert channel not in self.closed, "closed twice"
                     self.closed[channel] = event
+                    self.closed_at = self.world.now
                 case LinkLost():
                     self.lost = event
                     assert self.reliable.keys() == self.closed.keys(), "channels without an end"
@@ -234,9 +236,9 @@ class LineWorld:
         self.link.kick()
         self._until(LIMIT)
         self._check()
-        self._until(self.now + QUIET)
+        self._until(self.now + 2 * QUIET)
         for each in self._ends():
-            if each.reliable.keys() == each.closed.keys():
+            if each.reliable.keys() == each.closed.keys() and each.closed_at < self.now - QUIET:
                 assert each.engine.footprint.size == 0, "something is kept for nothing"
 
     def _js_says(self, number: int) -> None:

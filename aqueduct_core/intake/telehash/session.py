@@ -244,6 +244,8 @@ class LineSession(Session[TelehashEngine]):
         channel.hand(batch.first + batch.count, now)
         self.received(channel)
         for run in runs_of(batch):
+            if batch.channel not in self._channels:
+                break  # it was failed for what came before
             self._unstored += run.batch.size
             self._context.groups.add(
                 PendingBatch(

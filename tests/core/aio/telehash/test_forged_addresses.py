@@ -33,7 +33,7 @@ def opening(number: int) -> bytes:
 
 
 @in_loop
-@rule("P-2", "P-3")
+@rule("P-3")
 async def test_nobody_is_flooded_and_open_channels_go_on() -> None:
     sent: Counter[Address] = Counter()
     lines: weakref.WeakSet[object] = weakref.WeakSet()

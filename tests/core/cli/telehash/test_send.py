@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_mistakes_are_told_by_name(certificates: Path) -> None:
 
 def test_a_peer_that_never_acks(certificates: Path) -> None:
     with taking(certificates, "udp") as listener:
-        listener.process.send_signal(19)  # SIGSTOP
+        listener.process.send_signal(signal.SIGSTOP)
         done = aqueduct(
             *("telehash", "send", listener.url, "_t", "--channel-timeout", "500ms"), stdin=b"x"
         )

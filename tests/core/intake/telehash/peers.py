@@ -21,7 +21,7 @@ from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.plain_udp import endpoints
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
-from tests.core.transport.ends import server_tls
+from tests.support.event_loop import server_tls
 from tests.support.waiting import LONG
 
 LINK = LinkSettings(max_streams_uni=0, max_streams_bidi=0, idle_timeout=LONG)
@@ -30,8 +30,8 @@ LINK = LinkSettings(max_streams_uni=0, max_streams_bidi=0, idle_timeout=LONG)
 class Peer:
     """One line. ``acked``: packets of each channel that are; ``closed``: how each ended."""
 
-    def __init__(self, *, odd: bool, admit_at_once: bool = True) -> None:
-        self.engine = TelehashEngine(odd=odd, config=TelehashConfig(admit_at_once=admit_at_once))
+    def __init__(self, *, odd: bool, **config: Any) -> None:
+        self.engine = TelehashEngine(odd=odd, config=TelehashConfig(**config))
         self.driver: Driver
         self.opened: dict[int, ChannelOpened] = {}
         self.acked: dict[int, int] = {}
@@ -103,9 +103,11 @@ class Peer:
 
 
 @asynccontextmanager
-async def dialling(where: str, tls: ClientTls | None, *, odd: bool = True) -> AsyncIterator[Peer]:
+async def dialling(
+    where: str, tls: ClientTls | None, *, odd: bool = True, **config: Any
+) -> AsyncIterator[Peer]:
     """A peer that dials an intake; ``tls`` None: over plain UDP."""
-    peer = Peer(odd=odd)
+    peer = Peer(odd=odd, **config)
     host, port = where.rsplit(":", 1)
     if tls is None:
         peer.driver = await endpoints.dial(

@@ -13,13 +13,15 @@ from aqueduct_core.intake.settings.intake import TlsSettings
 from aqueduct_core.intake.telehash.channels import ChannelIntake
 from aqueduct_core.intake.telehash.rows import ROWS
 from aqueduct_core.intake.telehash.settings import TelehashConnect, TelehashIntake
-from tests.core.transport.ends import server_tls
+from tests.support.event_loop import server_tls
 from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG, wait_until
 
+CHANNELS = ("ack_level", "window", "channel_timeout")
+
 
 def telehash_settings(site: Site, **given: Any) -> TelehashIntake:
-    channels = {key: given.pop(key) for key in ("ack_level", "window") if key in given}
+    channels = {key: given.pop(key) for key in CHANNELS if key in given}
     if "connect" not in given:
         given = {"listen": "127.0.0.1:0", **given}
     plain = given.get("carrier") == "udp"

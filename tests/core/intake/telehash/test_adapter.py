@@ -28,7 +28,7 @@ from tests.core.intake.telehash.site import (
     stored,
     telehash_settings,
 )
-from tests.core.transport.ends import server_tls
+from tests.support.event_loop import server_tls
 from tests.support.intake_process import IntakeProcess, Site
 from tests.support.rules import rule
 
@@ -98,6 +98,31 @@ def test_an_ack_waits_for_the_commit_of_a_query(carrier: str, tmp_path: Path) ->
 
             await asyncio.to_thread(commit)
             await peer.delivered(channel, 2)
+
+    run(main())
+
+
+def test_commits_that_come_too_late_are_told_in_status_and_log(tmp_path: Path) -> None:
+    """As with triggers of 20 s, and peers that wait for 10."""
+    site = Site(tmp_path)
+
+    async def main() -> None:
+        async with (
+            listening(site, ack_level="committed") as intake,
+            dialling(intake.listen, site.client_tls, channel_timeout=0.3) as peer,
+        ):
+            channel = await peer.open([b"a", b"b"])
+            await peer.until(lambda: channel in peer.closed)
+            assert peer.closed[channel].reason is CloseReason.TIMED_OUT
+            status = await status_when(intake, lambda status: status.stalls)
+            [stall] = status.stalls
+            assert stall.kind == "commits-late"
+            assert "set ackLevel=stored" in stall.remedy
+            _, events = await stored(intake)
+            [cancelled] = [each for each in events if each["kind"] == "cancelled"]
+            assert "set ackLevel=stored" in cancelled["reason"]
+            assert await asyncio.to_thread(intake.terminate) == 0
+        assert "peers have given up 1 channels" in site.log.read_text()
 
     run(main())
 

@@ -12,6 +12,7 @@ from tests.support.rules import rule
 
 def answer(scene: LineScene, kind: str, bodies: list[bytes], *, end: bool = True) -> int:
     """Have the peer send on the channel that we have opened."""
+    channel: int
     [channel] = [each.channel for each in scene.peer.of(ChannelOpened) if each.type == kind]
     scene.send(channel, bodies, end=end)
     return channel
