@@ -153,10 +153,14 @@ class TelehashLine:
         self.kick()
         return channel
 
+    def shutdown(self, reason: str = "") -> None:
+        """Close the line soon, behind what was given to it."""
+        self.engine.shutdown(CloseCode.NO_ERROR, reason, self.now())
+        self.driver.kick(urgent=True)
+
     async def close(self, reason: str = "") -> None:
         """Close the line. What was not acked is not waited for. May be called again."""
-        self.engine.shutdown(CloseCode.NO_ERROR, reason, self.now())
-        self.kick()
+        self.shutdown(reason)
         await self.driver.wait_closed()
 
     def __aiter__(self) -> Self:

@@ -112,6 +112,9 @@ class TelehashListener:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for line in self.lines:
+            line.shutdown(reason)
+        await asyncio.sleep(0)  # so that they have a turn before the socket is closed
         await self._listener.close(CloseCode.NO_ERROR, reason)
         self._refusals.close()
 

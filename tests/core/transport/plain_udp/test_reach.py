@@ -14,6 +14,7 @@ from aqueduct_core.transport.plain_udp.reach import check_reach, reach_warning
 from tests.core.transport.plain_udp.test_endpoints import nobody
 from tests.core.transport.probe import Probe
 from tests.support.event_loop import in_loop
+from tests.support.rules import rule
 
 HERE: list[Address] = [("127.0.0.1", 1), ("127.9.9.9", 1), ("::1", 1, 0, 0)]
 AWAY: list[Address] = [("0.0.0.0", 1), ("192.0.2.1", 1), ("::", 1, 0, 0), ("fe80::1", 1, 0, 2)]
@@ -26,6 +27,7 @@ def test_loopback_is_for_everybody(address: Address) -> None:
 
 
 @pytest.mark.parametrize("address", AWAY)
+@rule("P-2")
 def test_other_addresses_are_for_trusted_networks(address: Address) -> None:
     with pytest.raises(
         InvalidOption, match=r"not a loopback address.*udp\.trusted=true"
