@@ -30,7 +30,7 @@ OLDEST_JAVA = 17
 OLDEST_SPARK = (4, 2)
 """The first whose Python sources can bound a micro-batch."""
 LIBRARY = "aqueduct"
-FORMATS = {"aqueduct": "pyspark_aqueduct", "quicr": "pyspark_quicr"}
+FORMATS = {name: f"pyspark_{name}" for name in ("aqueduct", "quicr", "telehash")}
 """Short names of the formats and the modules by which Spark finds them."""
 EXPIRES_SOON = datetime.timedelta(days=14)
 SOL_UDP, UDP_GRO = 17, 104

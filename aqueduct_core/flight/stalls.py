@@ -88,7 +88,7 @@ KINDS: Mapping[str, StallKind] = {
     ),
     "no-producer": StallKind(
         "no producer has connected yet to {subject} at {address}",
-        "Producers dial it by QUIC, which is UDP; rows come when the first of them sends",
+        "Producers reach it by UDP, as QUIC does; rows come when the first of them sends",
         "has its first producer",
         1.5,
         normal=True,

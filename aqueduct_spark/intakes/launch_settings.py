@@ -126,7 +126,9 @@ def _port_of(listen: HostPort, intake: int) -> HostPort:
     return HostPort(listen.host, listen.port + intake) if listen.port else listen
 
 
-def _listener_tls(tls: ListenerTls, listen: HostPort) -> TlsSettings:
+def _listener_tls(tls: ListenerTls | None, listen: HostPort) -> TlsSettings:
+    if tls is None:
+        return TlsSettings()
     if not tls.self_signed:
         return TlsSettings(tls.cert_file, tls.key_file)
     own = () if listen.loopback else (listen.host,)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.refusals import conflict, missing
 from aqueduct_spark.options.values import Endpoint
+
+if TYPE_CHECKING:
+    from aqueduct_core.transport.tls.credentials import ClientTls
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,16 @@ class DialTls:
     ca_file: str | None
     server_name: str | None
     insecure: bool
+
+    def client(self) -> ClientTls:
+        """The same for whoever dials."""
+        from aqueduct_core.transport.tls.credentials import ClientTls
+
+        return ClientTls(
+            ca_file=Path(self.ca_file) if self.ca_file else None,
+            server_name=self.server_name,
+            insecure=self.insecure,
+        )
 
 
 def listener_tls(found: Mapping[str, Any], listen: HostPort) -> ListenerTls:

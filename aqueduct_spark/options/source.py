@@ -26,10 +26,10 @@ from aqueduct_spark.options.values import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Intakes of the query accept producers."""
+    """Intakes of the query accept producers. ``tls`` is None where the carrier has none."""
 
     address: HostPort
-    tls: ListenerTls
+    tls: ListenerTls | None
     auth: TokenSource | None
     spool: str
 
@@ -86,9 +86,10 @@ def find_source(
                 + (f": {spec.reason}" if spec.reason else ""),
                 f"Remove '{spec.name}'; it belongs to {ways}",
             )
+    table.refuse_tls(found["endpoint"] or found["listen"], given)
     match way:
         case "listen":
-            return _listen(found)
+            return _listen(found, table)
         case "endpoint":
             return _dial(found, kind)
         case "intakes":
@@ -115,14 +116,16 @@ def _way(given: frozenset[str], kind: OptionKind) -> str:
     )
 
 
-def _listen(found: Mapping[str, Any]) -> Listen:
-    address: HostPort = found["listen"]
+def _listen(found: Mapping[str, Any], table: OptionTable) -> Listen:
+    listen: Endpoint = found["listen"]
+    [address] = listen.addresses
     _require_spool(found)
     if address.port and address.port + found["numIntakes"] - 1 > 65_535:
         raise bad_value(
             "numIntakes", str(found["numIntakes"]), "few enough for the ports above 'listen'"
         )
-    return Listen(address, listener_tls(found, address), token_source(found), found["spool"])
+    tls = None if listen.scheme in table.plain else listener_tls(found, address)
+    return Listen(address, tls, token_source(found), found["spool"])
 
 
 def _dial(found: Mapping[str, Any], kind: OptionKind) -> Dial:

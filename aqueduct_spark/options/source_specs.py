@@ -62,7 +62,7 @@ def limit_specs(limits: type[Limits]) -> tuple[OptionSpec, ...]:
 SOURCE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
         "listen",
-        values.listen_address,
+        values.listening(""),
         None,
         READ,
         STREAM_READ,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -99,3 +99,42 @@ class OptionSpec:
             setting.text,
             ways=ways,
         )
+
+
+def fitted(
+    rows: Iterable[OptionSpec],
+    *,
+    unused: Mapping[str, str],
+    no_token: str | None = None,
+    tokenless: str = "",
+) -> tuple[OptionSpec, ...]:
+    """The rows of every format as one of them has them.
+
+    Args:
+        unused: options that have no meaning in it, and why.
+        no_token: why its protocol has no place for a token, where it has none: then ``auth.*`` is
+            that of standalone intakes alone.
+        tokenless: the same for the page, as a sentence.
+    """
+
+    def fit(spec: OptionSpec) -> OptionSpec:
+        if spec.name in unused:
+            return replace(spec, built=frozenset(), reason=unused[spec.name])
+        if no_token is None or spec.name not in _TOKENS:
+            return spec
+        return replace(
+            spec,
+            kinds=READ,
+            built=READ,
+            ways=frozenset({"intakes"}),
+            doc=f"With intakes: the {_TOKENS[spec.name]} {tokenless}",
+            reason=no_token,
+        )
+
+    return tuple(map(fit, rows))
+
+
+_TOKENS = {
+    "auth.tokenFile": "file with the bearer token of the spools of the intakes.",
+    "auth.tokenEnv": "environment variable of the driver with it.",
+}

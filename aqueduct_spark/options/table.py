@@ -14,11 +14,14 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.service import Limits
 from aqueduct_core.primitives.settings import nearest
 from aqueduct_spark.options import values
-from aqueduct_spark.options.refusals import bad_value
+from aqueduct_spark.options.refusals import bad_value, conflict
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
+from aqueduct_spark.options.values import Endpoint
 
 WAYS = frozenset({"endpoint", "listen", "intakes"})
 """What says where messages come from, and so what else has a meaning."""
+
+_OF_QUIC = frozenset({"transport", "earlyData", "sessionDirectory", "maxDatagramBytes"})
 
 SPARKS_OWN = {"checkpointlocation": "checkpointLocation", "queryname": "queryName"}
 """Options of a streaming write that Spark reads itself and hands on, as Spark writes them."""
@@ -35,6 +38,8 @@ class OptionTable:
     Args:
         format: its name, for refusals.
         schemes: of its endpoints, the usual one first; row ``endpoint`` follows from them.
+        plain: those of them that stand for a carrier without TLS. Where there are any, what has no
+            scheme has the usual one, and ``listen`` has schemes as well.
         rows: of the options that every format has, and of its own, in the order of the page.
         limits: of the intakes that its queries start.
         own_read: of the values of a read, by name, what the format makes of its own options: a
@@ -50,13 +55,14 @@ class OptionTable:
     own_read: Callable[[Mapping[str, Any]], Any] = _nothing
     own_write: Callable[[Mapping[str, Any]], Any] = _nothing
     page: str = "docs/options.md"
+    plain: frozenset[str] = frozenset()
 
     @cached_property
     def specs(self) -> tuple[OptionSpec, ...]:
         """Every row, ``endpoint`` first."""
         endpoint = OptionSpec(
             "endpoint",
-            values.endpoint(*self.schemes),
+            values.endpoint(*self.schemes, bare=bool(self.plain)),
             None,
             READ | WRITE,
             READ | WRITE,
@@ -87,6 +93,21 @@ class OptionTable:
         return frozenset(
             self._by_key[key.lower()].name for key in options if key.lower() in self._by_key
         )
+
+    def refuse_tls(self, at: Endpoint | None, given: frozenset[str]) -> None:
+        """Of a peer that is reached without TLS, or of a listener without.
+
+        Raises:
+            InvalidOption: CONFLICT for an option that says something of TLS.
+        """
+        if at is None or at.scheme not in self.plain:
+            return
+        for name in sorted(given):
+            if name.startswith("tls.") or name in _OF_QUIC:
+                raise conflict(
+                    f"'{name}' has no meaning with {at.scheme}://, which is neither QUIC nor TLS",
+                    f"Remove '{name}', or use {self.schemes[0]}://",
+                )
 
     def spec(self, name: str) -> OptionSpec | None:
         """The row of an option, written in any case; None: it is not known."""

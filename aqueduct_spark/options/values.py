@@ -22,7 +22,8 @@ _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 class Endpoint(NamedTuple):
-    """Whom to dial: one or more addresses of the same service, in the order of preference."""
+    """Whom to dial: one or more addresses of the same service, in the order of preference. Or where
+    to listen: one address."""
 
     scheme: str
     addresses: tuple[HostPort, ...]
@@ -206,8 +207,26 @@ def listen_address(value: str) -> HostPort:
     return HostPort.parse(value)
 
 
-def endpoint(*schemes: str) -> Callable[[str], Endpoint]:
-    """A parser of ``scheme://host:port[,host:port…]`` with one of the schemes."""
+def listening(*schemes: str) -> Callable[[str], Endpoint]:
+    """A parser of an address to listen on as `listen_address` has it; with several schemes one of
+    them may stand before it, and the first one does where none is written."""
+
+    def parse(value: str) -> Endpoint:
+        scheme, separator, rest = value.strip().partition("://")
+        if len(schemes) == 1 or not separator:
+            return Endpoint(schemes[0], (listen_address(value),))
+        if scheme.lower() not in schemes:
+            raise ValueError(
+                "address:port, or " + " or ".join(f"{s}://address:port" for s in schemes)
+            )
+        return Endpoint(scheme.lower(), (listen_address(rest.rstrip("/")),))
+
+    return parse
+
+
+def endpoint(*schemes: str, bare: bool = False) -> Callable[[str], Endpoint]:
+    """A parser of ``scheme://host:port[,host:port…]`` with one of the schemes. ``bare``: without
+    one it is the first."""
     examples = (
         f"{each}://host:port, or several as {each}://host:port,host:port" for each in schemes
     )
@@ -215,6 +234,8 @@ def endpoint(*schemes: str) -> Callable[[str], Endpoint]:
 
     def parse(value: str) -> Endpoint:
         scheme, separator, rest = value.strip().partition("://")
+        if bare and not separator:
+            scheme, separator, rest = schemes[0], "://", scheme
         if not separator or scheme.lower() not in schemes:
             raise ValueError(allowed)
         parts = rest.rstrip("/").split(",")

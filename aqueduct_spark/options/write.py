@@ -72,6 +72,7 @@ class WriteOptions:
         if found["endpoint"] is None:
             raise missing("endpoint", f"whom to send to, such as {table.example}:4433")
         target: Endpoint = found["endpoint"]
+        table.refuse_tls(target, table.given(options))
         if len(set(target.addresses)) != len(target.addresses):
             raise bad_value("endpoint", str(target), "addresses that differ from each other")
         if found["batchId"] is not None and found["writerId"] is None:

@@ -1,4 +1,5 @@
-"""What a Python worker process keeps for its writing tasks: an event loop and idle connections."""
+"""What a Python worker process keeps for its writing tasks: an event loop, idle connections, and
+the sessions of those that it had."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_spark.write.pool import IDLE_SECONDS, Pool
 
 T = TypeVar("T")
@@ -75,3 +79,14 @@ def this_worker() -> Worker:
     if _worker is None or _worker.process != os.getpid():
         _worker = Worker()
     return _worker
+
+
+def sessions_in(directory: str | None, alpn: str) -> SessionFile | None:
+    """The TLS sessions of all connections of the process to servers that speak ``alpn``, in a file;
+    None: they are kept in memory. Raises: InvalidOption.BAD_VALUE."""
+    return None if directory is None else _sessions_in(directory, alpn, os.getpid())
+
+
+@cache
+def _sessions_in(directory: str, alpn: str, process: int) -> SessionFile:
+    return SessionFile.in_directory(Path(directory), alpn)

@@ -28,7 +28,7 @@ TOP_LEVEL = {
     *("jobs", "conf", "tests", "docs", ".ci"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
     *("Makefile", "MANIFEST.in", "pyproject.toml"),
-    *("pyspark_aqueduct.py", "pyspark_quicr.py"),
+    *("pyspark_aqueduct.py", "pyspark_quicr.py", "pyspark_telehash.py"),
     *(".gitignore", ".pre-commit-config.yaml"),
 }
 

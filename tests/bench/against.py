@@ -27,6 +27,7 @@ PRODUCT = (
     "conf",
     "pyspark_aqueduct.py",
     "pyspark_quicr.py",
+    "pyspark_telehash.py",
 )
 
 

@@ -20,7 +20,8 @@ SOURCES = (
     *("conf", "docs", "jobs"),
 )
 FILES = (
-    *("pyproject.toml", "MANIFEST.in", "pyspark_aqueduct.py", "pyspark_quicr.py", "LICENSE"),
+    *("pyspark_aqueduct.py", "pyspark_quicr.py", "pyspark_telehash.py"),
+    *("pyproject.toml", "MANIFEST.in", "LICENSE"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 )
 

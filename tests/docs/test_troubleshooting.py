@@ -22,6 +22,8 @@ def row(kind: StallKind) -> str:
         ends = "no: it is no fault"
     elif kind is KINDS["producers-refused"]:
         ends = "no: strangers could"
+    elif kind is KINDS["commits-late"]:
+        ends = "no: what is stored becomes rows"
     elif not kind.ends:
         ends = "`launchTimeout`, or Spark"
     elif kind.error is not None:

@@ -39,6 +39,7 @@ ELSEWHERE = {
     "docs/security.md": "tests/docs/test_security.py",
     "docs/sizing.md": "tests/docs/test_sizing.py",
     "docs/sql.md": "tests/docs/test_sql.py",
+    "docs/telehash.md": "tests/docs/test_telehash.py",
     "docs/troubleshooting.md": "tests/docs/test_troubleshooting.py",
     "docs/testing.md": "tests/docs/test_testing.py",
     "docs/tuning.md": "tests/docs/test_tuning.py",

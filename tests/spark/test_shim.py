@@ -29,7 +29,7 @@ def run(code: str, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", ["aqueduct", "quicr"])
+@pytest.mark.parametrize("name", ["aqueduct", "quicr", "telehash"])
 def test_the_format_has_its_name_and_costs_little(name: str) -> None:
     heavy = ["pyarrow", "numpy", "pandas", "aioquic", "cryptography", "asyncio", "sqlite3"]
     done = run(
@@ -53,7 +53,7 @@ def test_a_planner_imports_little() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-@pytest.mark.parametrize("name", ["aqueduct", "quicr"])
+@pytest.mark.parametrize("name", ["aqueduct", "quicr", "telehash"])
 def test_a_broken_installation_breaks_nothing_else(name: str, tmp_path: Path) -> None:
     module = f"pyspark_{name}"
     (tmp_path / f"{module}.py").write_bytes((ROOT / f"{module}.py").read_bytes())

@@ -1,5 +1,5 @@
-"""Makes docs/options.md and docs/quicr-options.md from the tables of options of both formats:
-`python -m tests.support.options_page`.
+"""Makes docs/options.md, docs/quicr-options.md and docs/telehash-options.md from the tables of
+options of the formats: `python -m tests.support.options_page`.
 
 With ``--check`` nothing is written, and a page that is out of date ends with exit code 1.
 """
@@ -10,6 +10,7 @@ import sys
 
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.formats.quicr.options import QUICR_OPTIONS
+from aqueduct_spark.formats.telehash.options import TELEHASH_OPTIONS
 from aqueduct_spark.options.spec import OptionKind, OptionSpec
 from aqueduct_spark.options.table import OptionTable
 from tests.support.repository import ROOT
@@ -44,6 +45,7 @@ def table(specs: list[OptionSpec], kinds: dict[OptionKind, str]) -> list[str]:
 PAGES = {
     ROOT / "docs" / "options.md": ("Options", AQUEDUCT_OPTIONS),
     ROOT / "docs" / "quicr-options.md": ("Options of format quicr", QUICR_OPTIONS),
+    ROOT / "docs" / "telehash-options.md": ("Options of format telehash", TELEHASH_OPTIONS),
 }
 
 

@@ -29,7 +29,7 @@ def product() -> set[str]:
     """The files of a wheel but its metadata."""
     link = "aqueduct_core/conf"
     return (
-        {"pyspark_aqueduct.py", "pyspark_quicr.py"}
+        {"pyspark_aqueduct.py", "pyspark_quicr.py", "pyspark_telehash.py"}
         | {path for path in tracked(*PRODUCT) if path != link}
         | {f"aqueduct_core/{path}" for path in tracked("conf")}
         | {f"share/man/man1/{Path(page).name}" for page in tracked("docs/man/*.1")}

@@ -3,11 +3,16 @@ up the format."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 from aqueduct_core.primitives.settings import Section, duration, number, plain
 
 AckLevel: TypeAlias = Literal["stored", "committed"]
+CarrierName: TypeAlias = Literal["quic", "udp"]
+
+SCHEMES: Mapping[str, CarrierName] = {"telehash": "quic", "udp": "udp"}
+"""Of URLs, the usual one first, and what they say of the carrier."""
 
 MAX_TYPES = 1_000
 """That are named; of those that are dialled each is a channel at every endpoint."""

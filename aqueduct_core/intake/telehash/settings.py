@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import msgspec
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.dial import ConnectSettings, check_unique
 from aqueduct_core.intake.settings.intake import IntakeSettings
-from aqueduct_core.intake.telehash.channels import MAX_TYPES, ChannelIntake, check_type
+from aqueduct_core.intake.telehash.channels import (
+    MAX_TYPES,
+    SCHEMES,
+    CarrierName,
+    ChannelIntake,
+    check_type,
+)
 from aqueduct_core.primitives.settings import Section
 from aqueduct_core.telehash.hashnames import hashname_of
-
-CarrierName: TypeAlias = Literal["quic", "udp"]
-
-SCHEMES: Mapping[str, CarrierName] = {"telehash": "quic", "udp": "udp"}
-"""Of URLs, and what they say of the carrier."""
 
 
 class TelehashConnect(ConnectSettings, frozen=True):

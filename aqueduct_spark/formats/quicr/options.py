@@ -4,7 +4,7 @@ source of docs/quicr-options.md."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
@@ -17,7 +17,14 @@ from aqueduct_spark.options import values
 from aqueduct_spark.options.read_specs import READ_SPECS
 from aqueduct_spark.options.refusals import bad_value, conflict, missing
 from aqueduct_spark.options.source_specs import SOURCE_SPECS, limit_specs
-from aqueduct_spark.options.spec import BATCH_WRITE, READ, STREAM_WRITE, WRITE, OptionSpec
+from aqueduct_spark.options.spec import (
+    BATCH_WRITE,
+    READ,
+    STREAM_WRITE,
+    WRITE,
+    OptionSpec,
+    fitted,
+)
 from aqueduct_spark.options.table import OptionTable, behind
 from aqueduct_spark.options.until import UntilIdle
 from aqueduct_spark.options.write_specs import WRITE_SPECS
@@ -179,41 +186,20 @@ _UNUSED = {
 """Options of other formats, and why they have no meaning here."""
 
 
-def _of_quicr(spec: OptionSpec) -> OptionSpec:
-    if spec.name.startswith("auth."):
-        text = "of the spools of the intakes." if spec.name == "auth.tokenFile" else "with it."
-        return replace(
-            spec,
-            kinds=READ,
-            built=READ,
-            ways=frozenset({"intakes"}),
-            doc=f"With intakes: the {_TOKENS[spec.name]} {text} A media has no token.",
-            reason=_NO_TOKEN,
-        )
-    if spec.name in _UNUSED:
-        return replace(spec, built=frozenset(), reason=_UNUSED[spec.name])
-    return spec
-
-
-_TOKENS = {
-    "auth.tokenFile": "file with the bearer token",
-    "auth.tokenEnv": "environment variable of the driver",
-}
-
 QUICR_OPTIONS = OptionTable(
     "quicr",
     ("quicr",),
-    tuple(
-        map(
-            _of_quicr,
-            (
-                *behind("spool", SOURCE_SPECS, (*_ASKING, *_MEDIA, _READING)),
-                *limit_specs(Limits),
-                *READ_SPECS,
-                *_POSTING,
-                *WRITE_SPECS,
-            ),
-        )
+    fitted(
+        (
+            *behind("spool", SOURCE_SPECS, (*_ASKING, *_MEDIA, _READING)),
+            *limit_specs(Limits),
+            *READ_SPECS,
+            *_POSTING,
+            *WRITE_SPECS,
+        ),
+        unused=_UNUSED,
+        no_token=_NO_TOKEN,
+        tokenless="A media has no token.",
     ),
     own_read=QuicrRead.of,
     own_write=QuicrWrite.of,

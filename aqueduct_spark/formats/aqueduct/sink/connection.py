@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import OrderedDict
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from aqueduct_core.aio.connect import connect
@@ -18,12 +15,11 @@ from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG
 from aqueduct_core.aqueduct.conventions.dedupe.questions import question_header
 from aqueduct_core.aqueduct.conventions.headers import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
 from aqueduct_core.primitives.host_port import HostPort
-from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls.credentials import ClientTls
 from aqueduct_spark.options.access import DialTls
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination
+from aqueduct_spark.write.worker import sessions_in
 
 SILENT_SECONDS = 3.0
 """A receiver that says nothing for so long is dead, or its host or network is. One that is there
@@ -120,11 +116,7 @@ async def dial(
         ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation: the endpoint
             cannot be used; nothing was sent.
     """
-    tls = ClientTls(
-        ca_file=Path(options.tls.ca_file) if options.tls.ca_file else None,
-        server_name=options.tls.server_name,
-        insecure=options.tls.insecure,
-    )
+    tls = options.tls.client()
     settings = LinkSettings(
         idle_timeout=SILENT_SECONDS, max_datagram_size=options.max_datagram_bytes
     )
@@ -141,7 +133,7 @@ async def dial(
         ),
         settings=settings,
         transport=options.transport,
-        tickets=_sessions(options.session_directory),
+        tickets=sessions_in(options.session_directory, ALPN),
         early_data=options.early_data,
     )
     try:
@@ -150,13 +142,3 @@ async def dial(
         connection.abort()
         raise
     return AqueductConnection(address, connection)
-
-
-def _sessions(directory: str | None) -> SessionFile | None:
-    """One store for all connections of the process; None: that in its memory."""
-    return None if directory is None else _sessions_in(directory, os.getpid())
-
-
-@cache
-def _sessions_in(directory: str, process: int) -> SessionFile:
-    return SessionFile.in_directory(Path(directory), ALPN)

@@ -17,12 +17,7 @@ from aqueduct_spark.formats.aqueduct.sink.sources import Places, SourceColumns
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.payloads import payload_column
-
-SLICE_ROWS = 8192
-"""Rows that are turned into Python objects at a time: Spark hands over up to 64 MiB at once."""
-
-SLICE_BYTES = 4 * 1024 * 1024
-"""The same in bytes, about."""
+from aqueduct_spark.write.row_columns import SLICE_BYTES, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +60,7 @@ class Splitter:
         if self._cutter is not None:
             yield from _batches(self._cutter.push(batch))
             return
-        step = SLICE_ROWS
-        if batch.nbytes > SLICE_BYTES:
-            step = min(step, max(1, batch.num_rows * SLICE_BYTES // batch.nbytes))
-        for first in range(0, batch.num_rows, step):
-            piece = batch.slice(first, step)
+        for piece in slices(batch):
             places = None
             if self._sources is not None:
                 piece, places = self._sources.take(piece)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql.types import (
-    BinaryType,
     DataType,
     IntegerType,
     LongType,
@@ -21,6 +20,7 @@ from aqueduct_spark.formats.aqueduct.options import (
 )
 from aqueduct_spark.model.schemas import same_type
 from aqueduct_spark.options.payloads import check_payload_types
+from aqueduct_spark.write.row_columns import VALUE_TYPES
 
 _CONTROL: dict[str, tuple[DataType, ...]] = {
     "channel": (StringType(),),
@@ -31,10 +31,6 @@ _SOURCE: dict[str, tuple[DataType, ...]] = {
     "spool": (StringType(),),
     "partition": (IntegerType(), LongType()),
     "offset": (LongType(),),
-}
-_VALUE: dict[str, tuple[DataType, ...]] = {
-    "binary": (BinaryType(), StringType()),
-    "text": (StringType(),),
 }
 
 
@@ -52,7 +48,7 @@ def check_write_schema(
     if by_source:
         schema = _without_source(schema)
     payload = StructType()
-    value = _VALUE.get(payload_format)
+    value = VALUE_TYPES.get(payload_format)
     for field in schema.fields:
         if field.name in CONTROL_COLUMNS:
             _check_type(field.name, field.dataType, _CONTROL[field.name])
@@ -91,13 +87,13 @@ def write_table_schema(payload_format: str, *, by_source: bool = False) -> Struc
     Raises:
         SchemaMismatch: REQUIRED: with ``json`` and ``arrow`` only the user knows them.
     """
-    if payload_format not in _VALUE:
+    if payload_format not in VALUE_TYPES:
         raise SchemaMismatch(
             "REQUIRED",
             f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
             "Write a frame that has them",
         )
-    schema = StructType().add("value", _VALUE[payload_format][0])
+    schema = StructType().add("value", VALUE_TYPES[payload_format][0])
     schema = schema.add("channel", VarcharType(LONGEST_CHANNEL))
     if by_source:
         for name, kinds in _SOURCE.items():

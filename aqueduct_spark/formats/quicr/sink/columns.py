@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
-    BinaryType,
     ByteType,
     DataType,
     IntegerType,
@@ -26,15 +25,15 @@ from aqueduct_core.quicr.media.position import MAX_ID
 from aqueduct_core.quicr.urls import url_bytes, url_text
 from aqueduct_core.spool.arrays import Values, numbers_in, numeric_array
 from aqueduct_spark.formats.quicr.options import CONTROL_COLUMNS, LONGEST_URL
-from aqueduct_spark.options.payloads import check_payload_types
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.payloads import payload_column
-
-SLICE_ROWS = 8192
-"""Rows that are turned into Python objects at a time: Spark hands over up to 64 MiB at once."""
-
-SLICE_BYTES = 4 * 1024 * 1024
-"""The same in bytes, about."""
+from aqueduct_spark.write.row_columns import (
+    VALUE_TYPES,
+    by_text,
+    check_row_columns,
+    refuse_rows,
+    slices,
+)
 
 _NUMBERS = (ByteType(), ShortType(), IntegerType(), LongType())
 _CONTROL: dict[str, tuple[DataType, ...]] = {
@@ -42,10 +41,6 @@ _CONTROL: dict[str, tuple[DataType, ...]] = {
     "flags": _NUMBERS,
     "group_id": _NUMBERS,
     "object_id": _NUMBERS,
-}
-_VALUE: dict[str, tuple[DataType, ...]] = {
-    "binary": (BinaryType(), StringType()),
-    "text": (StringType(),),
 }
 
 
@@ -65,36 +60,8 @@ def check_columns(schema: StructType, payload_format: str, url: str | None) -> N
     Raises:
         SchemaMismatch: COLUMN_MISSING, COLUMN_UNKNOWN or COLUMN_TYPE.
     """
-    names, payload = schema.fieldNames(), StructType()
-    value = _VALUE.get(payload_format)
-    for each in schema.fields:
-        allowed = _CONTROL.get(each.name) or (value if each.name == "value" else None)
-        if allowed is not None:
-            if each.dataType not in allowed:
-                expected = " or ".join(kind.simpleString() for kind in allowed)
-                raise SchemaMismatch(
-                    "COLUMN_TYPE",
-                    f"Column '{each.name}' is {each.dataType.simpleString()}; it must be "
-                    f"{expected}",
-                    f"Cast '{each.name}'",
-                )
-        elif value is None:
-            payload = payload.add(each)
-        else:
-            raise SchemaMismatch(
-                "COLUMN_UNKNOWN",
-                f"Column '{each.name}' cannot be posted; the columns are value, "
-                + ", ".join(CONTROL_COLUMNS),
-                "Drop it, or put what it holds into 'value'",
-            )
-    if value is None:
-        check_payload_types(payload, payload_format, CONTROL_COLUMNS)
-    elif "value" not in names:
-        raise SchemaMismatch(
-            "COLUMN_MISSING",
-            "Column 'value' is missing; it holds the bytes of each object",
-            "Select them AS value (string or binary)",
-        )
+    names = schema.fieldNames()
+    check_row_columns(schema, payload_format, _CONTROL, "object")
     if url is None and "url" not in names:
         raise SchemaMismatch(
             "COLUMN_MISSING",
@@ -116,13 +83,13 @@ def posted_table_schema(payload_format: str) -> StructType:
     Raises:
         SchemaMismatch: REQUIRED: with ``json`` only the user knows them.
     """
-    if payload_format not in _VALUE:
+    if payload_format not in VALUE_TYPES:
         raise SchemaMismatch(
             "REQUIRED",
             f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
             "Write a frame that has them",
         )
-    kind = _VALUE[payload_format][0]
+    kind = VALUE_TYPES[payload_format][0]
     return StructType().add("value", kind).add("url", VarcharType(LONGEST_URL))
 
 
@@ -146,11 +113,7 @@ class UrlSplitter:
             SchemaMismatch: REQUIRED for a null, COLUMN_TYPE for a value that is none.
             SinkFailed: MESSAGE_TOO_LARGE.
         """
-        step = SLICE_ROWS
-        if batch.nbytes > SLICE_BYTES:
-            step = min(step, max(1, batch.num_rows * SLICE_BYTES // batch.nbytes))
-        for first in range(0, batch.num_rows, step):
-            piece = batch.slice(first, step)
+        for piece in slices(batch):
             yield list(self._pieces(piece))
             self._next += piece.num_rows
 
@@ -187,14 +150,11 @@ class UrlSplitter:
             return
         column = piece.column("url")
         self._refuse(pc.is_null(column), "has no url", "Filter these rows, or set option 'url'")
-        encoded = column.dictionary_encode()
-        urls: dict[str, int] = {}
-        for text in encoded.dictionary.to_pylist():
-            urls.setdefault(self._known.get(text) or self._checked(text), len(urls))
-        media = [urls[self._known[text]] for text in encoded.dictionary.to_pylist()]
-        codes = np.array(media)[numbers_in(encoded.indices)]
-        for url, code in urls.items():
-            yield url, np.flatnonzero(codes == code)
+        found: dict[str, list[Values]] = {}
+        for text, rows in by_text(column):
+            found.setdefault(self._known.get(text) or self._checked(text), []).append(rows)
+        for url, parts in found.items():
+            yield url, parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
     def _checked(self, url: str) -> str:
         """The text that the URL has, of all that stand for it: it is one media."""
@@ -235,7 +195,4 @@ class UrlSplitter:
 
     def _refuse(self, wrong: pa.Array, what: str, remedy: str) -> None:
         """Raises: SchemaMismatch: REQUIRED, naming the first row that is wrong."""
-        found = np.flatnonzero(wrong.to_numpy(zero_copy_only=False))
-        if len(found):
-            row = self._next + int(found[0])
-            raise SchemaMismatch("REQUIRED", f"Row {row} of the task {what}", remedy)
+        refuse_rows(wrong, self._next, what, remedy)

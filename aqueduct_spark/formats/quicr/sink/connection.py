@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 from aqueduct_core.engine.close_codes import how_ended
 from aqueduct_core.engine.inputs import LinkLost
@@ -16,7 +15,7 @@ from aqueduct_core.quicr.events import EndReason, QuicrEvent, TransactionEnded
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR, MediaError
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import Position
-from aqueduct_core.transport import ClientTls, Driver, LinkSettings, dial
+from aqueduct_core.transport import Driver, LinkSettings, dial
 from aqueduct_core.transport.awaiting import Signal
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.pool import GOODBYE_SECONDS
@@ -94,11 +93,7 @@ class PostingConnection:
                 datagram_outcomes=True,
                 stream_progress=True,
             ),
-            tls=ClientTls(
-                ca_file=Path(options.tls.ca_file) if options.tls.ca_file else None,
-                server_name=options.tls.server_name,
-                insecure=options.tls.insecure,
-            ),
+            tls=options.tls.client(),
             make_engine=lambda now: self._engine,
             on_events=self._handle,
             transport=options.transport,

@@ -12,7 +12,7 @@ from aqueduct_core.aio.serve import bearer
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed
 from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection
+from aqueduct_spark.write import worker
 from tests.spark.plain_peer import Peer, listening
 from tests.spark.write.sinking import Attempt, numbered, options
 from tests.support.event_loop import eventually, in_loop, server_tls
@@ -37,7 +37,7 @@ def test_a_worker_that_is_started_again_resumes(tmp_path: Path, forgets: bool) -
         async with listening(peer, server_tls(), headers=KNOWS, limits=EARLY) as server:
             wanted = options(peer.url, earlyData="true", sessionDirectory=str(file.parent))
             for attempt in range(3):
-                sink_connection._sessions_in.cache_clear()  # as another process
+                worker._sessions_in.cache_clear()  # as another process
                 counts = await Attempt(wanted, batch=attempt).run(
                     [numbered(10, start=10 * attempt)]
                 )

@@ -11,13 +11,9 @@ import pytest
 
 from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
-from aqueduct_spark.formats.aqueduct.sink.splitting import (
-    SLICE_BYTES,
-    SLICE_ROWS,
-    RowPlan,
-    Splitter,
-)
+from aqueduct_spark.formats.aqueduct.sink.splitting import RowPlan, Splitter
 from aqueduct_spark.write.batches import Destination, RowBatch
+from aqueduct_spark.write.row_columns import SLICE_BYTES, SLICE_ROWS
 from aqueduct_spark.write.sink import SentCounts, summary
 from tests.support.repository import ROOT
 

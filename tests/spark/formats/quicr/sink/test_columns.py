@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql.types import StructType
 
 from aqueduct_core.errors import AqueductError, SchemaMismatch, SinkFailed
-from aqueduct_spark.formats.quicr.sink import columns as module
 from aqueduct_spark.formats.quicr.sink.columns import (
     ObjectRows,
     UrlSplitter,
     check_columns,
     posted_table_schema,
 )
+from aqueduct_spark.write import row_columns
 from tests.support.rules import rule
 
 
@@ -82,7 +82,7 @@ def split(rows: dict[str, Any], url: str | None = None, most: int = 1 << 20) -> 
 
 
 def test_rows_are_split_by_their_urls_and_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLICE_ROWS", 3)
+    monkeypatch.setattr(row_columns, "SLICE_ROWS", 3)
     given = {
         "value": [b"0", b"1", b"2", b"3", b"4"],
         "url": ["a", "b", "a", "a", "b"],

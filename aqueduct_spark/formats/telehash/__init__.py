@@ -1,0 +1,1 @@
+"""The format ``telehash``: packets of reliable channels as rows, and rows as packets."""

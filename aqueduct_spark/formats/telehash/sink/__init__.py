@@ -1,0 +1,1 @@
+"""Rows as packets on channels that the task opens at a peer."""
