@@ -208,6 +208,7 @@ class ChannelEnded(AqueductError):
         "LOST": "08006",
         "OVERFLOW": "54000",
         "NO_REPLY": "02000",
+        "TOO_LARGE": "54000",
     }
 
 
