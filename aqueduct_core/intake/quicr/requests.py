@@ -2,7 +2,9 @@
 
 Pure: times are monotonic seconds that the caller gives. A media is finished when all of it is
 durable. What ended otherwise is asked for again, on the same connection after a back-off: repeats
-are known by their positions, so nothing becomes a row twice.
+are known by their positions, so nothing becomes a row twice. One with an object that is too large
+would end so again, after all before it has come again: it is asked for rarely, as there may be
+another one under its URL by then.
 """
 
 from __future__ import annotations
@@ -20,6 +22,11 @@ from aqueduct_core.intake.quicr.settings import QuicrConnect
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.quicr.urls import url_bytes, url_text
 
+TOO_LARGE_WAIT = 60.0
+LONGEST_TOO_LARGE_WAIT = 3_600.0
+"""Seconds until a media is asked for again that had an object which is too large, and at most, as
+it may have it each time."""
+
 
 class RequestPhase(Enum):
     WAITING = auto()
@@ -35,6 +42,7 @@ class MediaRequest:
 
     url: bytes
     backoff: Backoff = field(repr=False)
+    too_large: Backoff = field(repr=False)
     phase: RequestPhase = RequestPhase.WAITING
     at: float = 0.0
 
@@ -100,7 +108,8 @@ class MediaRequests:
                 self._fail(text, "refused", f"more than {MAX_URLS} media have its prefix")
             return
         backoff = Backoff(self._connect.first_wait, self._connect.longest_wait, random.random)
-        request = self._requests[url] = MediaRequest(url, backoff)
+        too_large = Backoff(TOO_LARGE_WAIT, LONGEST_TOO_LARGE_WAIT, random.random)
+        request = self._requests[url] = MediaRequest(url, backoff, too_large)
         self._counts[request.phase] += 1
         if self._before.get(text, "") in (None, self._digest):
             self._finish(request)
@@ -144,6 +153,18 @@ class MediaRequests:
             request.at = now + request.backoff.next()
             self._move(request, RequestPhase.WAITING)
 
+    def too_large(self, url: bytes, reason: str, now: float) -> None:
+        """One of its objects is larger than we take: it fails, and with it a read that ends."""
+        request = self._requests[url]
+        if request.phase is not RequestPhase.OPEN:
+            return
+        self._fail(url_text(url), "too large", reason)
+        if self._connect.bounded:
+            self._move(request, RequestPhase.FAILED)
+        else:
+            request.at = now + request.too_large.next()
+            self._move(request, RequestPhase.WAITING)
+
     def lost(self, now: float) -> None:
         """The connection is over: what was open is asked for on the next one."""
         for request in self._requests.values():
@@ -153,7 +174,9 @@ class MediaRequests:
 
     def _finish(self, request: MediaRequest) -> None:
         self._move(request, RequestPhase.FINISHED)
-        self.finished_requests[url_text(request.url)] = self._digest
+        text = url_text(request.url)
+        self.finished_requests[text] = self._digest
+        self._forget_failure(text)
 
     def _move(self, request: MediaRequest, phase: RequestPhase) -> None:
         self._counts[request.phase] -= 1
@@ -162,4 +185,11 @@ class MediaRequests:
 
     def _fail(self, url: str, end: str, reason: str) -> None:
         self.failures += 1
+        self._forget_failure(url)
         self.failed.append(Failure(url, end, reason))
+
+    def _forget_failure(self, url: str) -> None:
+        """Another one follows, or it came to its end at last."""
+        known = next((each for each in self.failed if each.channel == url), None)
+        if known is not None:
+            self.failed.remove(known)

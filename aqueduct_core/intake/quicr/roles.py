@@ -40,7 +40,7 @@ class PublisherSession(MediaSession):
             engine,
             context,
             settings.media,
-            max_object=settings.max_message_bytes,
+            max_object=engine_config(settings).max_object,
             later=later,
         )
         self._datagrams = settings.media.delivery == "datagram"
@@ -76,7 +76,7 @@ class ReaderSession(MediaSession):
             engine,
             context,
             settings.media,
-            max_object=settings.max_message_bytes,
+            max_object=engine_config(settings).max_object,
             later=later,
         )
         self.progress = False
@@ -138,6 +138,9 @@ class ReaderSession(MediaSession):
 
     def cancelled(self, opened: OpenMedia, now: float) -> None:
         self._requests.cancelled(opened.url, now)
+
+    def too_large(self, opened: OpenMedia, reason: str, now: float) -> None:
+        self._requests.too_large(opened.url, reason, now)
 
     def _ask(self) -> None:
         if not self._ready or self._engine.closed is not None:
