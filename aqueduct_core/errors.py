@@ -210,6 +210,7 @@ class ChannelEnded(AqueductError):
         "OVERFLOW": "54000",
         "NO_REPLY": "02000",
         "TIMEOUT": "57014",
+        "TOO_LARGE": "54000",
     }
 
 

@@ -13,7 +13,8 @@ from aqueduct_core.primitives.json_file import JsonForm
 
 class Failure(NamedTuple):
     """A channel that ended otherwise than by finish: its name or path, the end (``cancelled``,
-    ``lost``, ``connection lost``, ``overflow``, ``closed``, ``incomplete``), and why."""
+    ``lost``, ``connection lost``, ``overflow``, ``closed``, ``incomplete``, ``too large``), and
+    why."""
 
     channel: str
     end: str

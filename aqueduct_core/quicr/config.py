@@ -46,7 +46,7 @@ class QuicrConfig:
         dropping: None: nothing is ever given up, however long it waits.
         max_transactions: requests, posts and subscriptions of the peer that may be open at once.
         max_url: of a URL or a prefix.
-        max_object: of one object.
+        max_object: of one object that comes; a media ends with one that is larger.
         max_notified: URLs that one subscription of the peer remembers: that it was told, the oldest
             of which are forgotten and may be told again, and that wait for it to read. Where more
             wait, the subscription ends.

@@ -10,7 +10,7 @@ import heapq
 from collections import deque
 from dataclasses import dataclass
 
-from aqueduct_core.engine.actions import Action, SendDatagram, WriteStream
+from aqueduct_core.engine.actions import Action, ResetStream, SendDatagram, WriteStream
 from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, LinkReady
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.events import Pressure
@@ -78,6 +78,7 @@ class MediaEgress:
         self._heap: list[tuple[SendRank, int]] = []
         self._parts: dict[int, list[bytes]] = {}
         self._ends: set[int] = set()
+        self._resets: list[ResetStream] = []
         self._out: list[Action] = []
         self._finished: list[MediaSender] = []
         self._dropping: dict[int, None] = {}
@@ -127,6 +128,10 @@ class MediaEgress:
         self._append(stream, data)
         if end:
             self._ends.add(stream)
+
+    def reset(self, stream: int, code: int) -> None:
+        """Break off our side, behind what was written before."""
+        self._resets.append(ResetStream(stream, code))
 
     def unsent(self, stream: int) -> int:
         """Bytes of a stream that wait in the link, as far as it tells."""
@@ -210,6 +215,8 @@ class MediaEgress:
             ]
             self._parts, self._ends = {}, set()
             self._out += writes
+        self._out += self._resets
+        self._resets.clear()
         taken, self._out = self._out, []
         return taken
 

@@ -19,19 +19,19 @@ from aqueduct_core.engine.inputs import (
     StreamReset,
     StreamStopped,
 )
-from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
+from aqueduct_core.engine.streams import STEP, first_stream
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.egress import LEAST_DATAGRAM, MediaEgress
-from aqueduct_core.quicr.events import Posted, QuicrEvent, Ready, Requested, StreamRoom, Subscribed
+from aqueduct_core.quicr.events import QuicrEvent, Ready, StreamRoom
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.source import MediaSource
+from aqueduct_core.quicr.opening import begin, check_opened
 from aqueduct_core.quicr.subscribing import Notifying, Subscribing
 from aqueduct_core.quicr.transactions import (
     Receiving,
     Sending,
     Transaction,
     TransactionContext,
-    message_name,
 )
 from aqueduct_core.quicr.wire.codec import MessageReader, encode
 from aqueduct_core.quicr.wire.datagrams import decode
@@ -298,6 +298,7 @@ class QuicrEngine:
             transaction.handle(messages, size)
         else:
             transaction.consume(size)
+        self._forget(transaction)
         if end:
             self._ended(transaction)
         else:
@@ -316,50 +317,21 @@ class QuicrEngine:
             self._context.credit.advance(stream, transaction.reader.pending)
 
     def _opened_by_peer(self, stream: int) -> MessageReader:
-        if self._client or not is_bidirectional(stream) or not is_client(stream):
-            who = "server" if self._client else "client"
-            raise ProtocolFault(
-                f"stream {stream} of the {who}: only a client opens streams, and all of them have "
-                "two directions"
-            )
-        config = self._config
-        if len(self._transactions) + len(self._opening) >= config.max_transactions:
-            raise ProtocolFault(f"more than {config.max_transactions} streams are open")
-        return MessageReader(max_url=config.max_url, max_object=config.max_object)
+        check_opened(stream, by_server=self._client)
+        most = self._config.max_transactions
+        if len(self._transactions) + len(self._opening) >= most:
+            raise ProtocolFault(f"more than {most} streams are open")
+        return MessageReader(max_url=self._config.max_url)
 
     def _first(self, stream: int, message: ControlMessage, reader: MessageReader) -> Transaction:
-        """The first message of a stream says what it is for (Q1)."""
-        context = self._context
-        event: QuicrEvent
-        transaction: Transaction
-        match message:
-            case RequestMessage(url, datagram_id):
-                datagram = datagram_id is not None
-                if datagram and context.egress.max_datagram < LEAST_DATAGRAM:
-                    raise ProtocolFault(
-                        f"REQUEST_DATAGRAM of a peer that takes no datagrams of {LEAST_DATAGRAM}"
-                        " bytes"
-                    )
-                transaction = Sending(stream, context, datagram_id=datagram_id)
-                event = Requested(stream, url, datagram)
-            case PostMessage(url, datagram):
-                transaction = Receiving(stream, context, datagram=datagram)
-                event = Posted(stream, url, datagram)
-            case SubscribeMessage(prefix):
-                transaction = Notifying(stream, context)
-                event = Subscribed(stream, prefix)
-            case _:
-                raise ProtocolFault(
-                    f"stream {stream} begins with {message_name(message)}; it may begin with "
-                    "REQUEST, POST or SUBSCRIBE"
-                )
+        transaction, event = begin(stream, message, self._context)
         del self._opening[stream]
         transaction.reader = reader
         self._transactions[stream] = transaction
         if not self._admitted:
             self._admitted = True
-            context.acts.append(Admit())
-        context.events.append(event)
+            self._context.acts.append(Admit())
+        self._context.events.append(event)
         return transaction
 
     def _ended(self, transaction: Transaction) -> None:
@@ -389,11 +361,12 @@ class QuicrEngine:
     def _datagram(self, data: bytes) -> None:
         if self._paused:
             return
-        datagram_id, fragment = decode(data, max_object=self._config.max_object)
+        datagram_id, fragment = decode(data)
         receiving = self._context.of_datagram(datagram_id)
         if receiving is not None:
             receiving.on_datagram(fragment)
             self._datagrams_of[receiving] = None
+            self._forget(receiving)
 
     def _new_stream(self, url: bytes) -> int:
         if self.closed is not None:

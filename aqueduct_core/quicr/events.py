@@ -124,14 +124,20 @@ class EndReason(Enum):
     """Both sides have ended it, behind the final point; of what we sent: the peer has it all."""
     CANCELLED = "cancelled"
     """Before its final point: by the peer, where ``by_peer`` says so."""
+    TOO_LARGE = "too large"
+    """An object of what comes has more bytes than we take (`QuicrConfig.max_object`): we have ended
+    it. It would end so again."""
     LOST = "lost"
     """The connection is over."""
 
 
 class TransactionEnded(NamedTuple):
+    """``object``: the one that was too large."""
+
     stream: int
     reason: EndReason
     by_peer: bool = False
+    object: Position | None = None
 
 
 QuicrEvent: TypeAlias = (

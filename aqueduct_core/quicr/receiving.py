@@ -22,13 +22,17 @@ class MediaReceiver:
 
     Args:
         datagram_id: as we have chosen it; None: it comes on the stream.
+        max_object: bytes of an object, at most.
     """
 
-    def __init__(self, datagram_id: int | None) -> None:
+    def __init__(self, datagram_id: int | None, max_object: int) -> None:
         self.datagram_id = datagram_id
+        self.too_large: Position | None = None
+        """An object that has more: nothing that comes with it or behind it is of use."""
         self.start: Position | None = None
         """The start point, where the peer has named one, or began elsewhere."""
         self.final: Position | None = None
+        self._max_object = max_object
         self._next: tuple[int, int, int] | None = None  # of a stream: group, object, offset
         self._highest: Position | None = None  # of datagrams
         self._broke_off = False  # datagrams of what lies behind the final point may follow
@@ -48,7 +52,8 @@ class MediaReceiver:
 
     def on_stream(self, fragments: Sequence[Fragment]) -> list[Fragment]:
         """Fragments of a stream, which come in media order (Q11); the same ones but for those that
-        say nothing, the first of each group with the number of objects before.
+        say nothing, the first of each group with the number of objects before. Only those
+        before one that is `too_large`.
 
         Raises:
             ProtocolFault: a gap, or something behind the end.
@@ -69,6 +74,9 @@ class MediaReceiver:
                 if number or offset or next_offset or group != next_group + 1 or not begun:
                     raise ProtocolFault(_gap(fragment, expected))
                 fragment = fragment._replace(previous=next_object)
+            if offset + len(data) > self._max_object:
+                self.too_large = fragment.position
+                break
             if fragment.is_void:
                 continue
             out.append(fragment)
@@ -89,6 +97,9 @@ class MediaReceiver:
             if self._broke_off or not fragment.last or fragment.offset:
                 return False
             raise ProtocolFault(f"object {position} lies behind the final point {self.final}")
+        if fragment.stop > self._max_object:
+            self.too_large = position
+            return False
         if self._highest is None or position > self._highest:
             self._highest = position
         return True

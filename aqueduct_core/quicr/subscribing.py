@@ -68,8 +68,7 @@ class Notifying(Transaction):
             self._end(EndReason.CANCELLED, by_peer=True)
         self._end_here()
 
-    def _end(self, reason: EndReason, *, by_peer: bool = False) -> None:
+    def _let_go(self) -> None:
         self._context.url_bytes -= sum(URL_BYTES + len(url) for url in self._known)
         self._known.clear()
         self._waiting.clear()
-        super()._end(reason, by_peer=by_peer)

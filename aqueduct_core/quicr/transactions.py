@@ -9,7 +9,9 @@
 | `subscribing.Subscribing` at the client | SUBSCRIBE, end | NOTIFY, end |
 | `subscribing.Notifying` at the server | | |
 
-Everything else closes the connection (Q4, Q5). Whoever sees the other side's end ends its own (Q6).
+Everything else closes the connection (Q4, Q5); but an object that is larger than we take ends its
+media alone, as a peer cannot know what we take. Whoever sees the other side's end ends its own
+(Q6).
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from aqueduct_core.quicr.events import (
     StartPoint,
     TransactionEnded,
 )
-from aqueduct_core.quicr.faults import MediaError, ProtocolFault
+from aqueduct_core.quicr.faults import REFUSED, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.fragment import Fragment
+from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.media.source import MediaSource
 from aqueduct_core.quicr.receiving import MediaReceiver
 from aqueduct_core.quicr.sending import MediaSender
@@ -108,9 +111,8 @@ class Transaction(ABC):
     """``over``: its `TransactionEnded` was told; nothing more is, though the stream may be open."""
 
     def __init__(self, stream: int, context: TransactionContext) -> None:
-        config = context.config
         self.stream = stream
-        self.reader = MessageReader(max_url=config.max_url, max_object=config.max_object)
+        self.reader = MessageReader(max_url=context.config.max_url)
         self.over = False
         self.ended_here = False
         self.ended_there = False
@@ -165,9 +167,16 @@ class Transaction(ABC):
             self.ended_here = True
             self._context.egress.write(self.stream, b"", end=True)
 
-    def _end(self, reason: EndReason, *, by_peer: bool = False) -> None:
+    def _end(
+        self, reason: EndReason, *, by_peer: bool = False, object: Position | None = None
+    ) -> None:
+        self._let_go()
         self.over = True
-        self._emit(TransactionEnded(self.stream, reason, by_peer))
+        self._emit(TransactionEnded(self.stream, reason, by_peer, object))
+
+    def _let_go(self) -> None:
+        """It is about to be over: tell what is left to tell, and give back what it has."""
+        return
 
     def _refuse(self, message: ControlMessage, allowed: str) -> ProtocolFault:
         return ProtocolFault(f"{message_name(message)} on stream {self.stream}, where {allowed}")
@@ -184,19 +193,21 @@ class Receiving(Transaction):
         super().__init__(stream, context)
         self._can_datagram = datagram
         self.receiver: MediaReceiver | None = None
+        self._accepted = False
         self._confirmed = False
         self._arrived: list[Fragment] = []
 
     def begin(self, *, datagram: bool) -> int | None:
         """It may come from now on; the datagram stream id, if it has one."""
         datagram_id = self._context.new_datagram_id(self) if datagram else None
-        self.receiver = MediaReceiver(datagram_id)
+        self.receiver = MediaReceiver(datagram_id, self._context.config.max_object)
         return datagram_id
 
     def accept(self, *, datagram: bool) -> None:
         """Answer a POST (Q17): as datagrams, if the peer can."""
         if self.receiver is None and not self.over:
             datagram_id = self.begin(datagram=datagram and self._can_datagram)
+            self._accepted = True
             self._write(AcceptMessage(datagram_id))
 
     def handle(self, messages: Sequence[ControlMessage], size: int) -> None:
@@ -214,6 +225,8 @@ class Receiving(Transaction):
                 data = sum(len(fragment.data) for fragment in fragments)
                 self._on_stream(receiver, fragments, data)
                 fragments, size = [], size - data
+                if self.over:
+                    break
             if isinstance(message, StartPointMessage):
                 if receiver.start_point(message.start):
                     self._emit(StartPoint(self.stream, message.start))
@@ -227,9 +240,13 @@ class Receiving(Transaction):
 
     def on_datagram(self, fragment: Fragment) -> None:
         """Raises: ProtocolFault: it lies behind the final point."""
-        assert self.receiver is not None
-        if not self.over and self.receiver.in_datagram(fragment) and not fragment.is_void:
+        receiver = self.receiver
+        assert receiver is not None
+        if self.over:
+            return
+        if receiver.in_datagram(fragment) and not fragment.is_void:
             self._arrived.append(fragment)
+        self._end_if_too_large(receiver)
 
     def flush(self) -> None:
         """Tell what came in datagrams."""
@@ -252,6 +269,11 @@ class Receiving(Transaction):
         if self.ended_there:
             self._end(EndReason.COMPLETE)
 
+    def cancel(self) -> None:
+        if not self.over:
+            self._end(EndReason.CANCELLED)
+            self._break_off()
+
     def peer_ended(self) -> None:
         if self.over:
             return
@@ -268,11 +290,10 @@ class Receiving(Transaction):
         self._end(EndReason.CANCELLED, by_peer=True)
         self._end_here()
 
-    def _end(self, reason: EndReason, *, by_peer: bool = False) -> None:
+    def _let_go(self) -> None:
         self.flush()
         if self.receiver is not None and self.receiver.datagram_id is not None:
             self._context.free_datagram_id(self.receiver.datagram_id)
-        super()._end(reason, by_peer=by_peer)
 
     def _on_stream(self, receiver: MediaReceiver, fragments: list[Fragment], size: int) -> None:
         """Tell fragments of the stream, with the credit of all that came with them."""
@@ -284,8 +305,24 @@ class Receiving(Transaction):
             if told:
                 self._context.credit.hold(self.stream, size)
                 self._emit(Fragments(self.stream, told, size))
-                return
+                size = 0
         self.consume(size)
+        self._end_if_too_large(receiver)
+
+    def _end_if_too_large(self, receiver: MediaReceiver) -> None:
+        """What the peer goes on to send of it is nobody's (Q6, Q7); the connection goes on."""
+        if receiver.too_large is not None and not self.over:
+            self._end(EndReason.TOO_LARGE, object=receiver.too_large)
+            self._break_off()
+
+    def _break_off(self) -> None:
+        """End our side before all is here. To a poster that has sent all of it meanwhile, a FIN
+        would say that it is (Q18)."""
+        if self._accepted and not self.ended_here:
+            self.ended_here = True
+            self._context.egress.reset(self.stream, REFUSED)
+        else:
+            self._end_here()
 
 
 class Sending(Transaction):
@@ -373,9 +410,8 @@ class Sending(Transaction):
         self._end(EndReason.COMPLETE)
         self._end_here()
 
-    def _end(self, reason: EndReason, *, by_peer: bool = False) -> None:
+    def _let_go(self) -> None:
         self.tell_dropped()
         if self._datagram_id is not None:
             self._context.release(self._datagram_id)
         self._context.egress.remove(self.stream)
-        super()._end(reason, by_peer=by_peer)

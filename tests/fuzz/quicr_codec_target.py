@@ -28,7 +28,6 @@ from aqueduct_core.quicr.wire.messages import (
 from tests.fuzz.byte_source import ByteSource
 
 MAX_URL = 8
-MAX_OBJECT = 200
 
 
 class Refused(Exception):
@@ -54,7 +53,7 @@ def _stream(data: bytes, cut: int) -> None:
             assert (found, pending) == (expected, rest)
         elif size == 1:
             assert found == expected
-    again = MessageReader(max_url=MAX_URL, max_object=MAX_OBJECT)
+    again = MessageReader(max_url=MAX_URL)
     for message in expected:
         again.feed(codec.encode(message))
     assert again.read() == expected
@@ -63,7 +62,7 @@ def _stream(data: bytes, cut: int) -> None:
 def _read(data: bytes, size: int) -> tuple[list[ControlMessage], int, str | None]:
     """The messages in pieces of ``size`` bytes, how many bytes are left, and the text of a fault,
     with which the messages of its piece are lost."""
-    reader = MessageReader(max_url=MAX_URL, max_object=MAX_OBJECT)
+    reader = MessageReader(max_url=MAX_URL)
     found: list[ControlMessage] = []
     for at in range(0, len(data), size):
         reader.feed(data[at : at + size])
@@ -105,7 +104,6 @@ def _message(body: Buffer, size: int) -> ControlMessage:
             group, object, value = _id(body), _id(body), body.pull_uint_var()
             flags = body.pull_uint8()
             data = body.pull_bytes(_at_most(body.pull_uint_var(), size))
-            _at_most(value // 2 + len(data), MAX_OBJECT)
             message = Fragment(group, object, value // 2, data, bool(value % 2), flags)
         case 6:
             message = PostMessage(_url(body), _at_most(body.pull_uint_var(), 3) > 0)
@@ -131,14 +129,14 @@ def _datagram(data: bytes) -> None:
     except (BufferReadError, Refused):
         expected = None
     try:
-        found = datagrams.decode(data, max_object=MAX_OBJECT)
+        found = datagrams.decode(data)
     except ProtocolFault:
         assert expected is None, "refused"
         return
     assert found == expected
     header = datagrams.encode_header(*found)
     assert len(header) <= datagrams.HEADER_OVERHEAD
-    datagram_id, fragment = datagrams.decode(header + found[1].data, max_object=MAX_OBJECT)
+    datagram_id, fragment = datagrams.decode(header + found[1].data)
     assert datagram_id == found[0]
     assert fragment._replace(previous=None) == found[1]._replace(previous=None)
     assert fragment.previous == found[1].previous or not fragment.group
@@ -156,7 +154,6 @@ def _plain_datagram(data: bytes) -> tuple[int, Fragment]:
     rest = data[buffer.tell() :]
     for number in (datagram_id, group, object):
         _at_most(number, MAX_ID)
-    _at_most(value // 2 + len(rest), MAX_OBJECT)
     fragment = Fragment(
         group, object, value // 2, rest, bool(value % 2), flags, min(delay, MAX_ID), previous
     )

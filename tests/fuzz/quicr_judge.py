@@ -17,6 +17,7 @@ from aqueduct_core.engine.actions import (
     Admit,
     CloseLink,
     Consumed,
+    ResetStream,
     SendDatagram,
     WriteStream,
 )
@@ -35,7 +36,6 @@ from aqueduct_core.quicr.events import (
     TransactionEnded,
 )
 from aqueduct_core.quicr.faults import INTERNAL_ERROR
-from aqueduct_core.quicr.media.fragment import MAX_OBJECT
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.wire import datagrams
 from aqueduct_core.quicr.wire.codec import MessageReader
@@ -116,10 +116,14 @@ class QuicrJudge:
         match action:
             case WriteStream(stream, data, end):
                 self._write(stream, data, end)
+            case ResetStream(stream):
+                assert not self._client, "only a post is broken off so"
+                assert stream not in self._ended_here, "a reset behind its end"
+                self._ended_here.add(stream)
             case SendDatagram(data, token):
                 assert token > self._token
                 self._token = token
-                datagrams.decode(data, max_object=MAX_OBJECT)
+                datagrams.decode(data)
             case Consumed(stream, count):
                 assert count > 0
                 self._credited[stream] += count
@@ -143,7 +147,7 @@ class QuicrJudge:
                 self._opened.append(stream)
             else:
                 assert stream in self._received, "a server opens streams"
-            self._readers[stream] = MessageReader(max_url=1 << 14, max_object=MAX_OBJECT)
+            self._readers[stream] = MessageReader(max_url=1 << 14)
         reader = self._readers[stream]
         reader.feed(data)
         reader.read()

@@ -154,7 +154,7 @@ class Publisher:
             "CANCELLED",
             f"The media '{url_text(self._url)}' at {self._connection.where} was ended by {who} "
             "before its final point",
-            "Publish it again",
+            "Publish it again, unless the receiver's log says that an object of it is too large",
         )
 
     def _check(self) -> None:

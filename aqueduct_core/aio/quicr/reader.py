@@ -33,8 +33,9 @@ class MediaReader:
     """An async iterator of `MediaObject`, holes among them (``payload`` None).
 
     Iteration stops behind the final point, when all objects before it were given, or told as gaps.
-    It raises `ChannelEnded`: CANCELLED, the media ended before its final point; LOST, the
-    connection is over; NO_REPLY, nothing came for as long as ``timeout`` says.
+    It raises `ChannelEnded`: CANCELLED, the media ended before its final point; TOO_LARGE, one of
+    its objects has more bytes than `QuicrConfig.max_object`; LOST, the connection is over;
+    NO_REPLY, nothing came for as long as ``timeout`` says.
 
     Attributes:
         gaps: stretches of objects that do not come, told before the object behind them is given.
@@ -142,6 +143,14 @@ class MediaReader:
                         "CANCELLED",
                         f"{self._name} ended before its final point",
                         "Ask for it again",
+                    )
+                )
+            case TransactionEnded(_, EndReason.TOO_LARGE, _, position):
+                self._end(
+                    ChannelEnded(
+                        "TOO_LARGE",
+                        f"object {position} of {self._name} is larger than this side takes",
+                        "Raise max_object of its QuicrConfig, or have smaller objects published",
                     )
                 )
         self._advance(now)

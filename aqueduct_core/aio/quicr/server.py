@@ -189,6 +189,16 @@ class MediaServer:
                     "'%s' was posted here, and is forgotten before %s had all of it",
                     *(url, self._upstream),
                 )
+        for name, position, most, posted in relay.take_too_large():
+            bound = "max_object allows" if most is None else f"the whole memory of {most} has"
+            self._refusals.add(
+                "objects that are too large",
+                "object %s of '%s' has more bytes than %s: %s",
+                position,
+                escaped(url_text(name)),
+                bound,
+                "its post is cancelled" if posted else "its readers do not get it",
+            )
         if relay.take_dial():
             self._dialling = self._loop.create_task(self._dial(), name="upstream")
         at = relay.wake_at

@@ -84,7 +84,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=arguments.memory,
         default=RelayConfig().memory,
         metavar="SIZE",
-        help="of all that is kept, such as 64m (default: 256m); the oldest objects go for new ones",
+        help="of all that is kept, such as 64m (default: 256m); the oldest objects go for new "
+        "ones, and a post of an object larger than that is cancelled",
     )
     parser.add_argument(
         "--keep",

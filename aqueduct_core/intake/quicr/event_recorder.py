@@ -29,6 +29,7 @@ from aqueduct_core.intake.storage.event_log import (
 from aqueduct_core.intake.storage.group_commit import GroupCommit
 from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
 from aqueduct_core.primitives.ranges import stretches
+from aqueduct_core.quicr.media.fragment import MAX_OBJECT
 from aqueduct_core.quicr.media.position import BEGIN, Position, at_number
 
 MAX_MISSING = 64
@@ -37,6 +38,12 @@ scatters objects on purpose must not fill the disk."""
 
 MAX_CONFLICTS = 16
 """Of one media, that are events of their own; of more their number, with its end."""
+
+
+def too_large(position: Position, most: int) -> str:
+    """Why nothing is taken of a media from an object on, and what to do."""
+    remedy = "Raise maxMessageBytes" if most < MAX_OBJECT else "Send smaller objects: none is taken"
+    return f"object {position} has more than {most} bytes (maxMessageBytes). {remedy}"
 
 
 class MediaEvents:

@@ -42,7 +42,7 @@ class PublisherSession(MediaSession):
             engine,
             context,
             settings.media,
-            max_object=settings.max_message_bytes,
+            max_object=engine_config(settings).max_object,
             later=later,
         )
         self._datagrams = settings.media.delivery == "datagram"
@@ -78,7 +78,7 @@ class ReaderSession(MediaSession):
             engine,
             context,
             settings.media,
-            max_object=settings.max_message_bytes,
+            max_object=engine_config(settings).max_object,
             later=later,
         )
         self.progress = False
@@ -140,6 +140,9 @@ class ReaderSession(MediaSession):
     def cancelled(self, opened: OpenMedia, now: float) -> None:
         reason = "its sender gave it up before its final point"
         self._requests.cancelled(opened.source.channel, now, reason)
+
+    def too_large(self, opened: OpenMedia, reason: str, now: float) -> None:
+        self._requests.too_large(opened.source.channel, reason, now)
 
     def _ask(self) -> None:
         if not self._ready or self._engine.closed is not None:

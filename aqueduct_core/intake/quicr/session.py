@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from aqueduct_core.engine.close_codes import CloseOrigin, how_ended
 from aqueduct_core.engine.inputs import LinkLost
-from aqueduct_core.intake.quicr.event_recorder import MediaEvents
+from aqueduct_core.escape import escaped
+from aqueduct_core.intake.quicr.event_recorder import MediaEvents, too_large
 from aqueduct_core.intake.quicr.incoming import IncomingMedia
 from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.rows import NOBODY, UrlSource
@@ -146,6 +147,10 @@ class MediaSession(Session[QuicrEngine]):
         """The peer has ended a media before its final point."""
         return
 
+    def too_large(self, opened: OpenMedia, reason: str, now: float) -> None:
+        """We have ended a media, as one of its objects is larger than we take."""
+        return
+
     @property
     def next_at(self) -> float | None:
         """When `woken` is wanted, besides."""
@@ -277,10 +282,19 @@ class MediaSession(Session[QuicrEngine]):
         opened = self._media.pop(ended.stream)
         self._count(opened, 0)
         self._deliver(opened, now, over=True)
-        if not opened.finishing:
+        if opened.finishing:
+            return
+        if ended.object is not None:
+            reason = too_large(ended.object, self._max_object)
+        else:
             who = "its sender" if ended.by_peer else "the intake"
             reason = f"{who} gave it up before its final point"
-            self._recorder.cancelled(opened.source, opened.tally, opened.holes, reason)
+        self._recorder.cancelled(opened.source, opened.tally, opened.holes, reason)
+        if ended.object is not None:
+            where = (self, escaped(opened.source.channel), reason)
+            self._context.refusals.add("objects that are too large", "%s: media '%s': %s", *where)
+            self.too_large(opened, reason, now)
+        else:
             self.cancelled(opened, now)
 
     def _close(self, lost: LinkLost) -> None:

@@ -126,14 +126,10 @@ class EndpointRequests:
     def cancelled(self, name: str, now: float, reason: str) -> None:
         """It ended before it was whole. A read that ends has it not whole then, and says so."""
         request = self._requests[name]
-        if request.phase is not RequestPhase.OPEN:
-            return
-        if self._connect.bounded:
-            self._fail(name, "cancelled", reason)
-            self._move(request, RequestPhase.FAILED)
-        else:
-            request.at = now + request.backoff.next()
-            self._move(request, RequestPhase.WAITING)
+        if request.phase is RequestPhase.OPEN:
+            if self._connect.bounded:
+                self._fail(name, "cancelled", reason)
+            self._ask_again(request, now + request.backoff.next())
 
     def lost(self, now: float) -> None:
         """The connection is over: what was open is asked for on the next one."""
@@ -142,9 +138,18 @@ class EndpointRequests:
                 request.at = now
                 self._move(request, RequestPhase.WAITING)
 
+    def _ask_again(self, request: EndpointRequest, at: float) -> None:
+        """Not before ``at``; a read that ends does not wait for that."""
+        if self._connect.bounded:
+            self._move(request, RequestPhase.FAILED)
+        else:
+            request.at = at
+            self._move(request, RequestPhase.WAITING)
+
     def _finish(self, request: EndpointRequest) -> None:
         self._move(request, RequestPhase.FINISHED)
         self.finished_requests[request.name] = self._digest
+        self._forget_failure(request.name)
 
     def _move(self, request: EndpointRequest, phase: RequestPhase) -> None:
         self._counts[request.phase] -= 1
@@ -153,4 +158,11 @@ class EndpointRequests:
 
     def _fail(self, name: str, end: str, reason: str) -> None:
         self.failures += 1
+        self._forget_failure(name)
         self.failed.append(Failure(name, end, reason))
+
+    def _forget_failure(self, name: str) -> None:
+        """Another one follows, or it came to its end at last."""
+        known = next((each for each in self.failed if each.channel == name), None)
+        if known is not None:
+            self.failed.remove(known)

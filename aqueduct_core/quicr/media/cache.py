@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
-from aqueduct_core.quicr.media.cached_object import CachedObject, CachedPiece
+from aqueduct_core.quicr.media.cached_object import PIECE_BYTES, CachedObject, CachedPiece
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, MAX_ID, Position, PositionRange
 from aqueduct_core.quicr.media.progress import MediaProgress
@@ -26,6 +26,14 @@ HOLES_PER_OBJECT = 16
 """Objects that are given up, each with a hole: so many, and for each that came whole so many more,
 or a few bytes of a sender would cost us, and all readers, thousands of holes. Where there are more,
 nothing connects what comes with what was there, and the cache begins anew."""
+
+
+class ObjectTooLarge(Exception):
+    """An object that cannot be kept, since it has more bytes than all objects may take together."""
+
+    def __init__(self, position: Position) -> None:
+        super().__init__(position)
+        self.position = position
 
 
 class CacheReader(Protocol):
@@ -83,18 +91,25 @@ class MediaCache:
         self._highest: Position | None = None
         self._least: Position | None = None  # of those that are kept, where that is known
         self._gone: Position | None = None  # the furthest that is kept no more
+        self._too_large: OrderedDict[Position, None] = OrderedDict()
         self._oldest = 0
 
     # what comes
 
     def add(self, fragment: Fragment, now: float) -> bool:
-        """Keep a fragment; False: there is nothing new in it (Q12, Q28), or it is too late."""
+        """Keep a fragment; False: there is nothing new in it (Q12, Q28), or it is too late.
+
+        Raises:
+            ObjectTooLarge: its object will never be here, whoever brings it: it is a hole.
+        """
         position = Position(fragment.group, fragment.object)
         if not fragment.offset and not position.object and fragment.previous is not None:
             unknown = self.size_of(position.group - 1) is None
             self._note_size(position.group, fragment.previous, now)
             if unknown and position.group:
                 self._count_late(position, now)
+        if position in self._too_large and not fragment.is_hole:
+            raise ObjectTooLarge(position)
         object = self._objects.get(position)
         if object is None:
             if position in self._progress or (self.final is not None and position >= self.final):
@@ -111,6 +126,12 @@ class MediaCache:
         fresh = object.fresh(fragment)
         if not fresh:
             return False
+        size = object.size + sum(PIECE_BYTES + len(part.data) for part in fresh)
+        if max(size, fragment.stop) > self._memory.most:
+            self._too_large[position] = None
+            self._trim(self._too_large, LEAST_NOTES)
+            self._give_up(position, now)
+            raise ObjectTooLarge(position)
         before = object.size if object.pieces else 0
         for part in fresh:
             self._keep(object, part, now)
@@ -268,7 +289,7 @@ class MediaCache:
         self._sizes[group] = size
         self._trim(self._sizes, MOST_SIZES)
 
-    def _trim(self, notes: OrderedDict[int, Any], most: int) -> int | None:
+    def _trim(self, notes: OrderedDict[Any, Any], most: int) -> int | None:
         """Forget the oldest notes where there are too many; the last of these."""
         allowed = min(most, max(LEAST_NOTES, len(self._objects)))
         forgotten = None
@@ -385,6 +406,8 @@ class MediaCache:
 
     def _pass(self, position: Position, object: CachedObject) -> None:
         """Have those who read in the order of arrival, and are not there yet, learn of it."""
+        if not object.pieces:
+            return  # nobody was told of it
         places = [reader.arrival for reader in self.readers if reader.arrival is not None]
         number = object.last_number
         slowest = min(places, default=number + 1)

@@ -30,7 +30,7 @@ class CacheMemory:
         self.size = 0
         self.expired = 0
         self.evicted = 0
-        self._most = most
+        self.most = most
         self.lifetime = lifetime
         self._dropping = False
         self._objects: OrderedDict[CachedObject, tuple[float, Forget]] = OrderedDict()
@@ -48,7 +48,7 @@ class CacheMemory:
         self.size += size
         self._objects[object] = now, forget
         self._objects.move_to_end(object)
-        while self.size > self._most and self._objects and not self._dropping:
+        while self.size > self.most and self._objects and not self._dropping:
             self.evicted += 1
             self._drop_oldest(now)
 

@@ -17,7 +17,8 @@ class RelayConfig:
             or on streams, whatever its own clients use (Q26).
         eager: request every URL that the upstream tells, as the prototype does (Q24). Without it,
             only those that somebody reads: a subscription would bring everything else, too.
-        memory: of all that is cached; the oldest objects go for new ones.
+        memory: of all that is cached; the oldest objects go for new ones. A post of an object that
+            is larger is cancelled.
         lifetime: how long an object stays in the cache (Q29).
         linger: how long a media stays after all was sent to its last reader (Q29).
         repost_wait: how long readers wait for somebody to post on, where a post broke off (Q29),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.quicr.engine import QuicrEngine
-from aqueduct_core.quicr.media.cache import MediaCache
+from aqueduct_core.quicr.media.cache import MediaCache, ObjectTooLarge
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cache_readers import (
     ArrivalOrderReader,
@@ -40,15 +40,31 @@ class TransactionKey(NamedTuple):
     stream: int
 
 
+class TooLargeObject(NamedTuple):
+    """An object that a relay does not take: it has more bytes than ``most``, all of its memory;
+    None: than one of its engines takes. ``posted``: by a client, whose post has ended with it."""
+
+    url: bytes
+    position: Position
+    most: int | None
+    posted: bool
+
+
 @dataclass(eq=False, slots=True)
 class MediaFeed:
-    """A transfer that brings a media. ``upstream``: we have requested it."""
+    """A transfer that brings a media. ``upstream``: we have requested it. ``too_large``: the object
+    of it that was so last."""
 
     media: RelayedMedia
     key: TransactionKey
     upstream: bool
     final: Position | None = None
     confirmed: bool = False
+    too_large: Position | None = None
+
+    def refusal(self, position: Position, most: int | None) -> TooLargeObject:
+        """An object of it is not taken."""
+        return TooLargeObject(self.media.url, position, most, not self.upstream)
 
 
 @dataclass(eq=False, slots=True)
@@ -127,15 +143,22 @@ class RelayedMedia:
         delivery = self.deliveries[key] = MediaDelivery(self, key, reader)
         return delivery
 
-    def take(self, fragments: list[Fragment], now: float) -> None:
-        """What a feed has brought."""
-        add = self.cache.add
+    def take(self, feed: MediaFeed, fragments: list[Fragment], now: float) -> bool:
+        """What a feed has brought; False: an object of it is too large, which `MediaFeed.too_large`
+        has not said before."""
+        add, known = self.cache.add, feed.too_large
         self._came(now)
         for fragment in fragments:
-            if add(fragment, now):
+            try:
+                new = add(fragment, now)
+            except ObjectTooLarge as found:
+                feed.too_large = found.position
+                continue
+            if new:
                 self._bytes += len(fragment.data)
             else:
                 self._repeats += 1
+        return feed.too_large == known
 
     def start_at(self, feed: MediaFeed, start: Position, now: float) -> None:
         """A feed has nothing before ``start``. Another one may."""

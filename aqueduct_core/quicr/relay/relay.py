@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.primitives.timers import Timers
@@ -35,18 +34,13 @@ from aqueduct_core.quicr.relay.media import (
     MediaDelivery,
     MediaFeed,
     RelayedMedia,
+    TooLargeObject,
     TransactionKey,
     UrlCounts,
 )
+from aqueduct_core.quicr.relay.roles import PrefixSubscription, TransactionRoles
 from aqueduct_core.quicr.relay.subscriptions import PrefixSubscriptions
 from aqueduct_core.quicr.relay.upstream import Aim, FailedAim, Purpose, Upstream
-
-
-class _Subscription(NamedTuple):
-    key: TransactionKey
-
-
-_Role: TypeAlias = MediaFeed | MediaDelivery | _Subscription
 
 
 class Relay:
@@ -70,12 +64,13 @@ class Relay:
         self._upstream = Upstream(chance) if upstream else None
         self._memory = CacheMemory(self.config.memory, self.config.lifetime)
         self._media: dict[bytes, RelayedMedia] = {}
-        self._roles: dict[QuicrEngine, dict[int, _Role]] = {}
+        self._roles = TransactionRoles()
         self._subscriptions = PrefixSubscriptions(self.config.max_known)
         self._timers: Timers[bytes] = Timers()
         self._changed: dict[RelayedMedia, None] = {}
         self._touched: dict[RelayedMedia, None] = {}
         self._kicks: dict[QuicrEngine, None] = {}
+        self._too_large: list[TooLargeObject] = []
 
     # the caller
 
@@ -121,6 +116,11 @@ class Relay:
         """Take what has failed at the upstream, as of `Upstream.take_failed`."""
         return self._upstream.take_failed() if self._upstream is not None else []
 
+    def take_too_large(self) -> list[TooLargeObject]:
+        """Take the objects that were too large since the last call."""
+        taken, self._too_large = self._too_large, []
+        return taken
+
     def counts(self) -> list[UrlCounts]:
         """What there is to say of each URL."""
         return [media.counts for media in self._media.values()]
@@ -141,8 +141,9 @@ class Relay:
     def _handle(self, engine: QuicrEngine, event: QuicrEvent, now: float) -> None:
         match event:
             case Fragments(stream, fragments, size):
-                if (feed := self._feed(engine, stream)) is not None:
-                    feed.media.take(fragments, now)
+                feed = self._roles.feed(engine, stream)
+                if feed is not None and not feed.media.take(feed, fragments, now):
+                    self._cannot_keep(feed, now)
                 if size:
                     engine.consumed(stream, size, now)
                     self._kicks[engine] = None
@@ -153,17 +154,17 @@ class Relay:
             case Subscribed(stream, prefix):
                 self._subscribe(TransactionKey(engine, stream), prefix, now)
             case StartPoint(stream, start):
-                if (feed := self._feed(engine, stream)) is not None:
+                if (feed := self._roles.feed(engine, stream)) is not None:
                     feed.media.start_at(feed, start, now)
             case FinalPoint(stream, final, sure):
-                feed = self._feed(engine, stream)
+                feed = self._roles.feed(engine, stream)
                 if feed is not None and not sure and not feed.upstream:
                     self._cancel(feed.key, now)  # it broke off
                 elif feed is not None:
                     feed.media.finish(feed, final, now, sure=sure)
                     self._touch(feed.media)
             case PostAccepted(stream, datagram):
-                delivery = self._delivery(engine, stream)
+                delivery = self._roles.delivery(engine, stream)
                 if delivery is not None and isinstance(delivery.reader, PostReader):
                     delivery.reader.choose(datagram=datagram, now=now)
                     engine.wake(stream, now)
@@ -171,14 +172,14 @@ class Relay:
             case Notified(_, url):
                 self._told(url, now)
             case ObjectsDropped(stream, positions):
-                if (delivery := self._delivery(engine, stream)) is not None:
+                if (delivery := self._roles.delivery(engine, stream)) is not None:
                     delivery.media.dropped += len(positions)
             case SentOut(stream):
-                if (delivery := self._delivery(engine, stream)) is not None:
+                if (delivery := self._roles.delivery(engine, stream)) is not None:
                     delivery.media.sent_out(delivery, now)
                     self._touch(delivery.media)
-            case TransactionEnded(stream, reason, by_peer):
-                self._ended(TransactionKey(engine, stream), reason, by_peer, now)
+            case TransactionEnded():
+                self._ended(engine, event, now)
             case Ready() if self._is_upstream(engine):
                 assert self._upstream is not None
                 self._upstream.ready()
@@ -188,13 +189,15 @@ class Relay:
     def _requested(self, key: TransactionKey, url: bytes, datagram: bool, now: float) -> None:
         """Served at once, however late its media comes (Q14)."""
         known = self._media.get(url)
-        too_many = (known is None or known.waits) and self._waiting(key.engine)
+        too_many = (known is None or known.waits) and self._roles.waiting(
+            key.engine, self.config.max_waiting
+        )
         media = self._media_of(url, now) if not too_many else None
         if media is None:
             self._refuse(key, now)
             return
         reader = (ArrivalOrderReader if datagram else MediaOrderReader)(media.cache, now)
-        self._assign(key, media.deliver(key, reader))
+        self._roles.assign(key, media.deliver(key, reader))
         key.engine.serve(key.stream, reader, now)
         self._kicks[key.engine] = None
         self._need_feed(media)
@@ -203,7 +206,7 @@ class Relay:
     def _posted(self, key: TransactionKey, url: bytes, datagram: bool, now: float) -> None:
         """Taken, whether others post it or wait for it (Q21). What is at its end already stays for
         its readers, and this is another media under its URL."""
-        if self._count(key.engine, MediaFeed) >= self.config.max_posts:
+        if self._roles.count(key.engine, MediaFeed) >= self.config.max_posts:
             self._refuse(key, now)
             return
         before = self._media.get(url)
@@ -215,7 +218,7 @@ class Relay:
             self._refuse(key, now)
             return
         self._drop(Aim(Purpose.REQUEST, url), now)
-        self._assign(key, media.feed(key, upstream=False, now=now))
+        self._roles.assign(key, media.feed(key, upstream=False, now=now))
         key.engine.accept(key.stream, datagram=datagram, now=now)
         self._kicks[key.engine] = None
         if self._upstream is not None:
@@ -226,10 +229,10 @@ class Relay:
 
     def _subscribe(self, key: TransactionKey, prefix: bytes, now: float) -> None:
         """What there is, at once, and what comes (Q22); the same prefix upstream (Q24)."""
-        if self._count(key.engine, _Subscription) >= self.config.max_subscriptions:
+        if self._roles.count(key.engine, PrefixSubscription) >= self.config.max_subscriptions:
             self._refuse(key, now)
             return
-        self._assign(key, _Subscription(key))
+        self._roles.assign(key, PrefixSubscription(key))
         if self._subscriptions.subscribe(key, prefix) and self._upstream is not None:
             self._upstream.pursue(Aim(Purpose.SUBSCRIBE, prefix))
         for url in self._subscriptions.known(prefix):
@@ -242,12 +245,17 @@ class Relay:
             media.pinned = True
             self._need_feed(media)
 
-    def _ended(self, key: TransactionKey, reason: EndReason, by_peer: bool, now: float) -> None:
-        role = self._roles.get(key.engine, {}).pop(key.stream, None)
-        if self._is_upstream(key.engine):
-            self._upstream_ended(key.stream, reason, by_peer, now)
+    def _ended(self, engine: QuicrEngine, ended: TransactionEnded, now: float) -> None:
+        stream, reason, by_peer, object = ended
+        role = self._roles.take(TransactionKey(engine, stream))
+        if self._is_upstream(engine):
+            self._upstream_ended(stream, reason, by_peer, now)
         match role:
             case MediaFeed(media=media):
+                if object is not None:
+                    self._too_large.append(role.refusal(object, None))
+                    if role.upstream and not media.posted:
+                        media.cache.cut_short(now)  # it would end so again
                 media.feed_ended(role, now)
                 if not media.posted and not role.upstream:
                     self._post_failed(media, now)
@@ -255,10 +263,18 @@ class Relay:
             case MediaDelivery(media=media):
                 media.delivery_ended(role, now, lost=reason is EndReason.LOST)
                 self._touch(media)
-            case _Subscription():
-                prefix = self._subscriptions.unsubscribe(key)
+            case PrefixSubscription():
+                prefix = self._subscriptions.unsubscribe(role.key)
                 if prefix is not None:
                     self._drop(Aim(Purpose.SUBSCRIBE, prefix), now)
+
+    def _cannot_keep(self, feed: MediaFeed, now: float) -> None:
+        """The end of a post says that all of it was kept, so this one does not come to its end. To
+        readers the object is a hole, as one that was dropped on the way."""
+        assert feed.too_large is not None
+        self._too_large.append(feed.refusal(feed.too_large, self.config.memory))
+        if not feed.upstream:
+            self._cancel(feed.key, now)
 
     def _post_failed(self, media: RelayedMedia, now: float) -> None:
         """Nothing has come of it: it is there no more than before."""
@@ -271,7 +287,7 @@ class Relay:
         assert self._upstream is not None
         refused = reason is EndReason.CANCELLED and by_peer
         aim = self._upstream.ended(stream, now, refused=refused)
-        if aim is not None and reason is EndReason.COMPLETE:
+        if aim is not None and reason in (EndReason.COMPLETE, EndReason.TOO_LARGE):
             self._upstream.drop(aim)
             media = self._media.get(aim.name)
             if aim.purpose is Purpose.POST and media is not None:
@@ -280,7 +296,7 @@ class Relay:
     def _lost(self, engine: QuicrEngine, now: float) -> None:
         """Its transactions have ended before that."""
         self._kicks.pop(engine, None)
-        self._roles.pop(engine, None)
+        self._roles.lost(engine)
         if self._is_upstream(engine):
             assert self._upstream is not None
             self._upstream.lost(now)
@@ -376,13 +392,13 @@ class Relay:
             media = self._media[aim.name]
             if aim.purpose is Purpose.REQUEST:
                 key = TransactionKey(engine, engine.request(aim.name, datagram=datagram, now=now))
-                self._assign(key, media.feed(key, upstream=True, now=now))
+                self._roles.assign(key, media.feed(key, upstream=True, now=now))
                 self._touch(media)
             else:
                 reader = PostReader(media.cache)
                 stream = engine.post(aim.name, reader, datagram=datagram, now=now)
                 key = TransactionKey(engine, stream)
-                self._assign(key, media.deliver(key, reader))
+                self._roles.assign(key, media.deliver(key, reader))
             upstream.opened(aim, key.stream)
 
     def _media_of(self, url: bytes, now: float) -> RelayedMedia | None:
@@ -421,29 +437,8 @@ class Relay:
         if stream is not None and engine is not None:
             self._cancel(TransactionKey(engine, stream), now)
 
-    def _assign(self, key: TransactionKey, role: _Role) -> None:
-        self._roles.setdefault(key.engine, {})[key.stream] = role
-
-    def _count(self, engine: QuicrEngine, kind: type[_Role]) -> int:
-        """Transactions of a kind on one connection."""
-        return sum(isinstance(role, kind) for role in self._roles.get(engine, {}).values())
-
-    def _waiting(self, engine: QuicrEngine) -> bool:
-        """A connection has as many requests of which nothing has come as it may have."""
-        roles = self._roles.get(engine, {})
-        waits = (isinstance(role, MediaDelivery) and role.media.waits for role in roles.values())
-        return len(roles) >= self.config.max_waiting and sum(waits) >= self.config.max_waiting
-
     def _touch(self, media: RelayedMedia) -> None:
         self._touched[media] = None
 
     def _is_upstream(self, engine: QuicrEngine) -> bool:
         return self._upstream is not None and self._upstream.engine is engine
-
-    def _feed(self, engine: QuicrEngine, stream: int) -> MediaFeed | None:
-        role = self._roles.get(engine, {}).get(stream)
-        return role if isinstance(role, MediaFeed) else None
-
-    def _delivery(self, engine: QuicrEngine, stream: int) -> MediaDelivery | None:
-        role = self._roles.get(engine, {}).get(stream)
-        return role if isinstance(role, MediaDelivery) else None

@@ -113,14 +113,12 @@ class MessageReader:
 
     Args:
         max_url: bytes of a URL or a prefix, at most.
-        max_object: bytes of an object, at most: no fragment may end behind them.
     """
 
-    __slots__ = ("_max_object", "_max_url", "_queue")
+    __slots__ = ("_max_url", "_queue")
 
-    def __init__(self, *, max_url: int, max_object: int) -> None:
+    def __init__(self, *, max_url: int) -> None:
         self._max_url = max_url
-        self._max_object = max_object
         self._queue = ByteQueue()
 
     @property
@@ -168,7 +166,7 @@ class MessageReader:
         except NeedMore:
             raise ProtocolFault("a message ends inside its type: its length is wrong") from None
         if number == _FRAGMENT:
-            return _fragment(data, pos, stop, self._max_object)
+            return _fragment(data, pos, stop)
         if number not in _DECODERS:
             raise ProtocolFault(_unknown(number))
         fields = _Fields(data, pos, stop, MessageType(number).name)
@@ -177,7 +175,7 @@ class MessageReader:
         return message
 
 
-def _fragment(data: bytes, pos: int, stop: int, max_object: int) -> Fragment:
+def _fragment(data: bytes, pos: int, stop: int) -> Fragment:
     """The fragment whose fields are in ``data[pos:stop]``: the only message that comes often."""
     decode = varints.decode
     try:
@@ -195,11 +193,6 @@ def _fragment(data: bytes, pos: int, stop: int, max_object: int) -> Fragment:
             f"FRAGMENT says {size} bytes of data, and has {stop - pos}: a length is wrong"
         )
     offset, last = value >> 1, value & 1 == 1
-    if offset + size > max_object:
-        raise ProtocolFault(
-            f"an object of {offset + size} bytes or more, ({group}, {object}):"
-            f" {max_object} are allowed"
-        )
     return Fragment(group, object, offset, data[pos:stop], last, flags)
 
 

@@ -39,11 +39,8 @@ def encode_header(datagram_id: int, fragment: Fragment) -> bytes:
     return b"".join((*fields, number(previous)))
 
 
-def decode(data: bytes, *, max_object: int) -> tuple[int, Fragment]:
+def decode(data: bytes) -> tuple[int, Fragment]:
     """The number of a transfer, and a fragment of its media.
-
-    Args:
-        max_object: bytes of an object, at most: no fragment may end behind them.
 
     Raises:
         ProtocolFault: it is not allowed; the text says what came.
@@ -70,15 +67,9 @@ def decode(data: bytes, *, max_object: int) -> tuple[int, Fragment]:
         )
     if group > MAX_ID or object > MAX_ID:
         raise ProtocolFault(f"a datagram of ({group}, {object}): groups and objects go to {MAX_ID}")
-    offset = value >> 1
-    size = offset + stop - pos
-    if size > max_object:
-        raise ProtocolFault(
-            f"an object of {size} bytes or more, ({group}, {object}): {max_object} are allowed"
-        )
     if queue_delay > LONGEST_DELAY:
         queue_delay = LONGEST_DELAY
     last = value & 1 == 1
     return datagram_id, Fragment(
-        group, object, offset, data[pos:], last, flags, queue_delay, previous
+        group, object, value >> 1, data[pos:], last, flags, queue_delay, previous
     )

@@ -37,7 +37,8 @@ breaks later is made again for as long as the read may take."""
 MAX_NAMES = 10
 """Channels that an error names."""
 
-_SUBCLASS = {"cancelled": "CANCELLED", "overflow": "OVERFLOW"}
+_SUBCLASS = {"cancelled": "CANCELLED", "overflow": "OVERFLOW", "too large": "TOO_LARGE"}
+_REMEDIES = {"too large": "Raise 'maxMessageBytes' of the intake, or have smaller objects sent"}
 
 
 class Follower:
@@ -235,7 +236,7 @@ def _channel_ended(failure: Failure) -> ChannelEnded:
     return ChannelEnded(
         _SUBCLASS.get(failure.end, "LOST"),
         f"channel {failure.channel!r} did not finish ({failure.end}): {failure.reason}",
-        "Ask the remote for it again; what came of it is not complete",
+        _REMEDIES.get(failure.end, "Ask the remote for it again; what came of it is not complete"),
     )
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from aqueduct_core.engine.actions import Action, CloseLink, Consumed, SendDatagram, WriteStream
+from aqueduct_core.engine.actions import (
+    Action,
+    CloseLink,
+    Consumed,
+    ResetStream,
+    SendDatagram,
+    WriteStream,
+)
 from aqueduct_core.engine.inputs import Datagram, Input, LinkReady, StreamBytes
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
@@ -12,7 +19,7 @@ from aqueduct_core.quicr.engine import QuicrEngine
 
 class Raw:
     """An engine whose peer is the test. ``out``: what it wrote, by stream; ``ends``: the streams it
-    has ended."""
+    has ended; ``resets``: those that it has reset."""
 
     def __init__(
         self, *, client: bool = False, config: QuicrConfig | None = None, max_datagram: int = 1_150
@@ -21,6 +28,7 @@ class Raw:
         self.now = 0.0
         self.out: dict[int, bytes] = {}
         self.ends: set[int] = set()
+        self.resets: set[int] = set()
         self.datagrams: list[tuple[int, bytes]] = []
         self.consumed = 0
         self.closed: CloseLink | None = None
@@ -55,10 +63,13 @@ class Raw:
     def _carry(self, action: Action) -> None:
         match action:
             case WriteStream(stream, data, end):
-                assert stream not in self.ends
+                assert stream not in self.ends | self.resets
                 self.out[stream] = self.out.get(stream, b"") + data
                 if end:
                     self.ends.add(stream)
+            case ResetStream(stream):
+                assert stream not in self.ends | self.resets
+                self.resets.add(stream)
             case SendDatagram(data, token):
                 self.datagrams.append((token, data))
             case Consumed(_, count):

@@ -272,14 +272,6 @@ def test_an_id_may_be_used_again_when_its_transfer_is_over() -> None:
     assert raw.closed is None
 
 
-@rule("Q-4", "Q-12")
-def test_an_object_that_is_too_large() -> None:
-    raw = accepting(config=QuicrConfig(max_object=1_000))
-    raw.stream(0, fragment(0, 0, 0, False))
-    raw.stream(0, message("050000" + "47d2" + "00" + "01aa"))
-    refused(raw, r"an object of 1002 bytes or more, \(0, 0\): 1000 are allowed")
-
-
 @rule("Q-5")
 def test_what_is_open_is_lost_with_the_connection() -> None:
     raw = accepting()

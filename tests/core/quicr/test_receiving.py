@@ -16,7 +16,7 @@ def piece(group: int, number: int, offset: int = 0, size: int = 2, last: bool = 
 
 
 def stream(*fragments: Fragment, start: tuple[int, int] | None = None) -> MediaReceiver:
-    receiver = MediaReceiver(None)
+    receiver = MediaReceiver(None, 1_000)
     if start is not None:
         receiver.start_point(Position(*start))
     receiver.on_stream(fragments)
@@ -25,7 +25,7 @@ def stream(*fragments: Fragment, start: tuple[int, int] | None = None) -> MediaR
 
 @rule("Q-11")
 def test_a_stream_is_in_order_and_says_how_many_objects_a_group_had() -> None:
-    receiver = MediaReceiver(None)
+    receiver = MediaReceiver(None, 1_000)
     told = receiver.on_stream(
         [piece(0, 0), piece(0, 1, 0, 2, False), piece(0, 1, 2), piece(1, 0), piece(2, 0)]
     )
@@ -50,7 +50,7 @@ def test_a_gap_on_a_stream_is_a_fault(
     before: list[Fragment], fragment: Fragment, text: str
 ) -> None:
     for together in (True, False):
-        receiver = MediaReceiver(None)
+        receiver = MediaReceiver(None, 1_000)
         if not together and before:
             receiver.on_stream(before)
         with pytest.raises(ProtocolFault, match=text):
@@ -68,7 +68,7 @@ def test_a_stream_begins_at_its_start_point_or_with_what_comes_first() -> None:
 
 @rule("Q-15")
 def test_a_start_point_that_contradicts_is_a_fault() -> None:
-    receiver = MediaReceiver(None)
+    receiver = MediaReceiver(None, 1_000)
     assert receiver.start_point(Position(3, 2))
     assert not receiver.start_point(Position(3, 2))
     with pytest.raises(ProtocolFault, match=r"START_POINT \(4, 0\) comes behind the start point"):
@@ -80,7 +80,7 @@ def test_a_start_point_that_contradicts_is_a_fault() -> None:
 
 @rule("Q-15")
 def test_of_datagrams_the_start_point_may_come_late() -> None:
-    receiver = MediaReceiver(7)
+    receiver = MediaReceiver(7, 1_000)
     receiver.in_datagram(piece(5, 1))
     receiver.finish(Position(5, 2))
     assert receiver.start_point(Position(5, 1))
@@ -101,14 +101,14 @@ def test_the_final_point_of_a_stream_is_where_it_stands() -> None:
         stream(piece(0, 0)).finish(Position(0, 3))
     with pytest.raises(ProtocolFault, match=r"FIN \(0, 1\) comes where the stream stands"):
         stream(piece(0, 0, 0, 2, False)).finish(Position(0, 1))
-    empty = MediaReceiver(None)
+    empty = MediaReceiver(None, 1_000)
     empty.finish(Position(0, 0))
     assert empty.final == (0, 0)
 
 
 @rule("Q-9")
 def test_no_datagram_lies_behind_the_final_point() -> None:
-    receiver = MediaReceiver(7)
+    receiver = MediaReceiver(7, 1_000)
     receiver.finish(Position(2, 3))
     assert receiver.in_datagram(piece(2, 2))
     assert not receiver.in_datagram(piece(2, 3, last=False))  # of a feed that broke off
@@ -123,7 +123,7 @@ def test_a_final_point_before_what_was_passed_on_lies_behind_it() -> None:
     receiver = stream(piece(0, 0), piece(0, 1, 0, 2, False))
     receiver.finish(Position(0, 1))
     assert receiver.final == (0, 2)
-    receiver = MediaReceiver(7)
+    receiver = MediaReceiver(7, 1_000)
     for each in (piece(2, 3), piece(2, 1), piece(1, 9)):
         assert receiver.in_datagram(each)
     receiver.finish(Position(2, 2))
@@ -136,4 +136,4 @@ def test_a_final_point_before_what_was_passed_on_lies_behind_it() -> None:
 def test_a_stream_that_just_ends_is_whole_behind_an_object() -> None:
     assert stream(piece(0, 0), piece(1, 0)).whole
     assert not stream(piece(0, 0), piece(0, 1, 0, 2, False)).whole
-    assert not MediaReceiver(None).whole
+    assert not MediaReceiver(None, 1_000).whole

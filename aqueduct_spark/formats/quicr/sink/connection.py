@@ -173,14 +173,16 @@ class PostingConnection:
                     self._streams[stream].over = True
                 case TransactionEnded(stream, EndReason.CANCELLED) if stream in self._streams:
                     post = self._streams[stream]
-                    self._fail("RECEIVER_CLOSED", f"the receiver gave up media '{post.url}'")
+                    self._fail(
+                        "RECEIVER_CLOSED", f"the receiver gave up media '{post.url}'", _REFUSED
+                    )
                 case LinkLost():
                     self._fail("CONNECTION_LOST", how_ended(event))
         self._progress()
 
-    def _fail(self, subclass: str, what: str) -> None:
+    def _fail(self, subclass: str, what: str, remedy: str | None = None) -> None:
         if self._failure is None:
-            self._failure = SinkFailed(subclass, f"{self._where}: {what}", _AGAIN)
+            self._failure = SinkFailed(subclass, f"{self._where}: {what}", remedy or _AGAIN)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -217,4 +219,8 @@ class PostingConnection:
             self._driver.abandon()
 
 
+_REFUSED = (
+    "Look into the receiver's log: it may take no object as large as one of these (maxMessageBytes "
+    "of an intake, --memory of an origin or a relay). The next attempt posts the rows again"
+)
 _AGAIN = "Check the receiver and its log; the next attempt posts the rows again"

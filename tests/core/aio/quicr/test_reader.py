@@ -137,3 +137,23 @@ async def test_datagrams_that_nobody_reads_are_told_as_gaps() -> None:
         told = sum(gap.missing.stop.object - gap.missing.start.object for gap in missing)
         assert len(got) + told == len(objects)
         assert all(objects[position][1] == payload for position, payload in got.items())
+
+
+@in_loop
+async def test_an_object_that_is_too_large_is_an_error_of_its_reader_alone() -> None:
+    """By name, and with what to raise; what came before it can be had."""
+    async with net() as net_:
+        await net_.origin()
+        sender, client = (
+            await net_.client(),
+            await net_.client(config=QuicrConfig(max_object=9_000)),
+        )
+        bad, good = media(2) | {Position(0, 2): (0, bytes(9_001))}, media(3, size=5_000)
+        await publish(sender, "bad", bad)
+        await publish(sender, "good", good)
+        reader = client.request("bad")
+        assert [(await anext(reader)).object for _ in range(2)] == [0, 1]
+        text = r"TOO_LARGE.*object \(0, 2\) of the media 'bad' at .* larger.* Raise max_object"
+        with pytest.raises(ChannelEnded, match=text):
+            await anext(reader)
+        assert await read_all(client.request("good")) == good

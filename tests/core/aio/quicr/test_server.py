@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from aqueduct_core.aio.quicr.server import MediaServer
+from aqueduct_core.errors import ChannelEnded
 from tests.core.aio.quicr.scene import net, publish, read_all
 from tests.core.quicr.ends import media
 from tests.support.event_loop import eventually, in_loop
@@ -116,3 +117,27 @@ def cut_upstream(relay: MediaServer) -> bool:
     for driver in upstream:
         driver.abandon("cut")
     return bool(upstream)
+
+
+@WAYS
+@pytest.mark.parametrize("size", [70_000, 1_100_000])
+@rule("Q-18")
+def test_an_object_that_cannot_be_kept_is_told_to_its_publisher_and_in_the_log(
+    size: int, datagram: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who has sent all of it by then does not take it for the proof that it is here."""
+
+    @in_loop
+    async def run() -> None:
+        async with net() as net_:
+            await net_.origin(memory=1 << 16)
+            client = await net_.client()
+            with pytest.raises(ChannelEnded, match=r"CANCELLED.*ended by the receiver"):
+                async with client.publish("big", datagram=datagram) as publisher:
+                    await publisher.send(bytes(size))
+            async with client.publish("small") as publisher:
+                await publisher.send(b"small")
+
+    run()
+    told = "object (0, 0) of 'big' has more bytes than the whole memory of 65536 has: its post is"
+    assert told in caplog.text

@@ -25,15 +25,25 @@ from tests.core.quicr.ends import Application, Objects, queue_of
 NOW = 1_800_000_000_000_000
 
 
-def settings(urls: tuple[str, ...] = (), prefix: str | None = None, **media: Any) -> QuicrIntake:
+def settings(
+    urls: tuple[str, ...] = (),
+    prefix: str | None = None,
+    *,
+    largest: int = 16 << 20,
+    bounded: bool = False,
+    **media: Any,
+) -> QuicrIntake:
     """With URLs or a prefix of one that dials."""
     dials = urls or prefix is not None
     return QuicrIntake(
         spool="/spool",
         credentials=Credentials("", b""),
         listen=None if dials else "127.0.0.1:0",
-        connect=QuicrConnect(("origin:1",), urls=urls, subscribe_prefix=prefix) if dials else None,
+        connect=QuicrConnect(("origin:1",), urls=urls, subscribe_prefix=prefix, bounded=bounded)
+        if dials
+        else None,
         media=MediaIntake(**media),
+        max_message_bytes=largest,
     )
 
 

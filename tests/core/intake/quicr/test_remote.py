@@ -9,9 +9,11 @@ import pytest
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.errors import AuthFailed
+from aqueduct_core.flight.subscription_status import Failure
 from aqueduct_core.intake.quicr.remote import QuicrRemote
 from aqueduct_core.intake.quicr.roles import ReaderSession
 from aqueduct_core.quicr.events import EndReason, Requested, Subscribed, TransactionEnded
+from aqueduct_core.quicr.media.position import Position
 from tests.core.intake.quicr.scene import MediaScene, media_bench, settings
 from tests.core.quicr.ends import media, queue_of
 from tests.support.rules import rule
@@ -55,6 +57,54 @@ def test_more_media_than_the_peer_lets_us_ask_for_wait_and_that_is_told(
         scene.run(3.0)
         assert [event.url for event in scene.peer.told(Requested)] == urls
         assert len(scene.events("finished")) == len(urls)
+
+
+@rule("Q-6", "Q-7")
+@pytest.mark.parametrize("delivery", ["stream", "datagram"])
+def test_an_object_that_is_too_large_costs_its_media_alone(
+    delivery: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told as an event, in the log and as a failure, with what to raise; others under the
+    prefix go on, and it is not asked for again soon."""
+    with media_bench(tmp_path) as b:
+        scene = MediaScene(b, settings(prefix="u/", largest=5_000, delivery=delivery))
+        scene.run()
+        [subscribed] = scene.peer.told(Subscribed)
+        live = queue_of(media(2), finished=False)
+        big = media(1, 1) | {Position(1, 1): (0, bytes(5_001))}
+        scene.peer.serves = {b"u/live": live, b"u/big": queue_of(big)}
+        for url in scene.peer.serves:
+            scene.peer.engine.notify(subscribed.stream, url, scene.link.now)
+        scene.peer.end.kick()
+        scene.run(2.0)
+        asked = {event.url: event.stream for event in scene.peer.told(Requested)}
+        live.append(Position(0, 2), b"more", 0, scene.link.now)
+        scene.peer.engine.wake(asked[b"u/live"], scene.link.now)
+        scene.peer.end.kick()
+        scene.run(20.0)
+        assert len(scene.objects("u/live")) == 3
+        assert scene.objects("u/big") == media(1, 1)
+        assert len(scene.peer.told(Requested)) == 2
+        assert [event.stream for event in scene.peer.told(TransactionEnded)] == [asked[b"u/big"]]
+        assert scene.session._engine.closed is None
+        [event] = scene.events("cancelled")
+        reason = "object (1, 1) has more than 5000 bytes (maxMessageBytes). Raise maxMessageBytes"
+        assert (event["channel"], event["reason"]) == ("u/big", reason)
+        assert scene.requests is not None
+        assert list(scene.requests.failed) == [Failure("u/big", "too large", reason)]
+        assert f"media 'u/big': {reason}" in caplog.text
+
+
+def test_a_read_that_ends_fails_with_an_object_that_is_too_large(tmp_path: Path) -> None:
+    with media_bench(tmp_path) as b:
+        scene = MediaScene(b, settings(("u", "v"), largest=5_000, bounded=True))
+        serve(scene, b"v", 2)
+        scene.peer.serves[b"u"] = queue_of({Position(0, 0): (0, bytes(6_000))})
+        scene.run()
+        assert scene.requests is not None
+        assert (scene.requests.finished, scene.requests.settled) == (1, True)
+        assert [(each.channel, each.end) for each in scene.requests.failed] == [("u", "too large")]
+        assert scene.session.memory == 0
 
 
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from aqueduct_core.flight.subscription_status import Failure
 from aqueduct_core.intake.quicr import requests as module
 from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.requests import MediaRequests
@@ -28,6 +29,35 @@ def test_what_finished_before_is_asked_for_again_for_other_objects_alone() -> No
     assert requests("a", finished={"a": None}).settled
     other = requests("a", finished=known, start=3)
     assert other.take(0.0) == ["a"]
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_media_with_an_object_that_is_too_large_fails_and_is_asked_for_rarely(
+    bounded: bool,
+) -> None:
+    """Each time everything before it comes again; a read that ends does not wait for another one.
+    Neither what came before it, nor another connection, brings it forward."""
+    each = requests("a", bounded=bounded)
+    now, waits = 0.0, []
+    for attempt in range(1, 12):
+        assert each.take(now) == ["a"]
+        each.received("a")
+        each.too_large("a", "object (0, 1) has more", now)
+        each.lost(now)
+        assert list(each.failed) == [Failure("a", "too large", "object (0, 1) has more")]
+        assert (each.failures, each.open, each.settled) == (attempt, 0, bounded)
+        if bounded:
+            assert each.next_at is None
+            return
+        assert each.next_at is not None
+        waits.append(each.next_at - now)
+        now = each.next_at
+    assert waits[0] >= module.TOO_LARGE_WAIT / 2
+    assert waits[-1] >= module.LONGEST_TOO_LARGE_WAIT / 2
+    assert max(waits) <= 2 * module.LONGEST_TOO_LARGE_WAIT
+    each.take(now)
+    each.recorded("a")  # another one is under its URL
+    assert (list(each.failed), each.settled) == ([], True)
 
 
 def test_a_prefix_is_never_settled_and_has_so_many_media(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,29 @@ def test_all_is_durable_before_our_end(delivery: str, order: str, tmp_path: Path
         assert scene.session.memory == 0
 
 
+@rule("Q-6", "Q-7", "Q-18")
+@pytest.mark.parametrize("delivery", ["stream", "datagram"])
+def test_a_post_with_an_object_that_is_too_large_is_cancelled(
+    delivery: str, tmp_path: Path
+) -> None:
+    """Though its publisher has sent all of it by then; what came before is stored, and others are
+    taken."""
+    objects = media(3) | {Position(0, 3): (0, bytes(5_001))}
+    with media_bench(tmp_path) as b:
+        scene = MediaScene(b, settings(delivery=delivery, largest=5_000))
+        bad, good = post(scene, objects, b"bad"), post(scene, media(3))
+        scene.run(2.0)
+        ends = [scene.peer.of(stream).ended for stream in (bad, good)]
+        assert ends == [
+            TransactionEnded(bad, EndReason.CANCELLED, by_peer=True),
+            TransactionEnded(good, EndReason.COMPLETE),
+        ]
+        assert scene.objects("bad") == scene.objects() == media(3)
+        [event] = scene.events("cancelled")
+        assert "object (0, 3) has more than 5000 bytes (maxMessageBytes)" in event["reason"]
+        assert scene.session.channels == scene.session.memory == 0
+
+
 def test_nothing_is_confirmed_that_is_not_durable(tmp_path: Path) -> None:
     with media_bench(tmp_path) as b:
         scene = MediaScene(b, settings())

@@ -6,7 +6,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from aqueduct_core.quicr.media.cache import HOLES_PER_OBJECT, MOST_HOLES, MediaCache
+from aqueduct_core.quicr.media.cache import (
+    HOLES_PER_OBJECT,
+    MOST_HOLES,
+    MediaCache,
+    ObjectTooLarge,
+)
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cache_readers import ArrivalOrderReader, MediaOrderReader
 from aqueduct_core.quicr.media.fragment import Fragment, hole
@@ -250,3 +255,15 @@ def test_a_group_that_is_counted_too_short_has_the_objects_that_are_here(told: i
     """The prototype says one too few."""
     cache = cache_of((0, 0), (0, 1), (0, 2), (1, 0), previous={1: told})
     assert read(MediaOrderReader(cache, 0.0)) == ["0/0", "0/1", "0/2", "1/0"]
+
+
+def test_an_object_that_is_too_large_drives_nothing_else_out() -> None:
+    """Where that is known with its first bytes: the end of it came first."""
+    cache = MediaCache(CacheMemory(1 << 16))
+    cache.add(Fragment(0, 0, 0, b"small", True), 0.0)
+    for _ in range(3):
+        with pytest.raises(ObjectTooLarge):
+            cache.add(Fragment(0, 1, 70_000, b"end", True), 0.0)
+    assert cache.add(Fragment(0, 2, 0, b"small", True), 0.0)
+    assert (cache.objects, cache.given_up) == (2, 1)
+    assert not cache.add(hole(Position(0, 1)), 0.0)  # who says so posts no more than that

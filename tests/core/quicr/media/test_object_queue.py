@@ -99,7 +99,7 @@ def test_a_group_may_have_an_object_of_the_highest_number() -> None:
     put(queue, (0, MAX_ID))
     queue.finish()
     assert queue.final is not None
-    read = MessageReader(max_url=10, max_object=10)
+    read = MessageReader(max_url=10)
     read.feed(encode(FinMessage(queue.final)))
     assert read.read() == [FinMessage(Position(0, MAX_ID + 1))]
     cache = MediaCache(CacheMemory())

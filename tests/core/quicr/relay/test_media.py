@@ -35,7 +35,8 @@ class Case:
         return self.media.deliver(self.key(), MediaOrderReader(self.media.cache, now))
 
     def come(self, now: float = 0.0, number: int = 0) -> None:
-        self.media.take([Fragment(0, number, 0, b"data", True, 0, 0, None)], now)
+        feed = MediaFeed(self.media, self.key(), upstream=False)
+        assert self.media.take(feed, [Fragment(0, number, 0, b"data", True, 0, 0, None)], now)
 
     @property
     def until(self) -> float | None:

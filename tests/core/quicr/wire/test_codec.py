@@ -55,7 +55,7 @@ CONTROL_MESSAGES = (
 
 
 def reader() -> MessageReader:
-    return MessageReader(max_url=64, max_object=MAX_OBJECT)
+    return MessageReader(max_url=64)
 
 
 def read(*pieces: bytes) -> list[ControlMessage]:
@@ -202,10 +202,6 @@ FAULTS = {
         framed("0501ffffffffffffffff0100017a"),
         r"FRAGMENT of \(1, 4611686018427387903\)",
     ),
-    "object too large": (
-        framed("05000190000001 00 01 7a".replace("90000001", "c000000008000001")),
-        r"an object of 67108865 bytes or more, \(0, 1\): 67108864 are allowed",
-    ),
 }
 
 
@@ -225,15 +221,3 @@ def test_what_is_not_allowed_is_told_by_name(name: str) -> None:
     messages.feed(data[-1:])
     with pytest.raises(ProtocolFault, match=text):
         messages.read()
-
-
-def test_an_object_may_end_at_its_bound() -> None:
-    end = codec.encode_fragment(Fragment(0, 0, 3, b"four", True))
-    for bound, allowed in ((7, True), (6, False)):
-        messages = MessageReader(max_url=64, max_object=bound)
-        messages.feed(end)
-        if allowed:
-            assert len(messages.read()) == 1
-        else:
-            with pytest.raises(ProtocolFault, match="an object of 7 bytes or more"):
-                messages.read()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aqueduct_core.quicr.faults import ProtocolFault
-from aqueduct_core.quicr.media.fragment import MAX_OBJECT, Fragment
+from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import MAX_ID
 from aqueduct_core.quicr.wire import datagrams
 from aqueduct_core.quicr.wire.datagrams import HEADER_OVERHEAD, LONGEST_DELAY
@@ -30,7 +30,7 @@ def fragments(draw: st.DrawFn) -> Fragment:
 
 
 def decode(data: bytes) -> tuple[int, Fragment]:
-    return datagrams.decode(data, max_object=MAX_OBJECT)
+    return datagrams.decode(data)
 
 
 named = pytest.mark.parametrize("vector", DATAGRAMS, ids=lambda each: each.name)
@@ -84,10 +84,6 @@ def test_what_has_waited_for_days_is_said_to_have_waited_long() -> None:
         ("c000000040000000 00 01 01 00 00", "datagram_stream_id 1073741824: 1073741823 is the"),
         ("00 c000000040000000 01 01 00 00", r"a datagram of \(1073741824, 1\): groups and"),
         ("00 00 c000000040000000 01 00 00", r"a datagram of \(0, 1073741824\)"),
-        (
-            "00 00 01 c000000008000001 00 00 7a",
-            r"an object of 67108865 bytes or more, \(0, 1\): 67108864 are allowed",
-        ),
     ],
 )
 def test_what_is_not_allowed_is_told_by_name(data: str, text: str) -> None:

@@ -160,6 +160,22 @@ def test_a_bounded_read_ends_with_the_media(
     assert found == wanted("one", one) + wanted("other", other)
 
 
+def test_a_bounded_read_fails_by_name_for_an_object_that_is_too_large(
+    spark: SparkSession, quicr: Scene, origin: Origin, tmp_path: Path
+) -> None:
+    """At once, and says what to raise; with ``onCancel=keep`` too."""
+    origin.publish(b"u", media(2) | {Position(0, 2): (0, bytes(2_001))}, finished=False)
+    reader = spark.read.format("quicr").options(**asking(origin, tmp_path, url="u"))
+    reader = reader.option("maxMessageBytes", "2000b").option("untilTimeout", f"{LONG:.0f}s")
+    for on_cancel in ("fail", "keep"):
+        with pytest.raises(Exception) as failed:
+            reader.option("onCancel", on_cancel).load().collect()
+        line = error_line(failed.value)
+        assert line.startswith("[AQUEDUCT_CHANNEL.TOO_LARGE] channel 'u' did not finish")
+        assert "object (0, 2) has more than 2000 bytes (maxMessageBytes)" in line
+        assert "Raise 'maxMessageBytes'" in line
+
+
 def test_a_query_goes_on_where_it_was_and_fails_for_what_is_lost(
     spark: SparkSession, quicr: Scene, origin: Origin, tmp_path: Path
 ) -> None:

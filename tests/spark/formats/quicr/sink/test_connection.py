@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from aqueduct_core.aio.quicr.server import serve_origin
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.quicr.media.position import BEGIN
+from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_spark.formats.quicr.sink.connection import PostingConnection
+from tests.core.transport.ends import server_tls
 from tests.spark.formats.quicr.sink.taker import Taker, taking
 from tests.spark.formats.quicr.sink.test_delivery import options
 
@@ -77,6 +80,26 @@ def test_a_receiver_that_gives_a_media_up() -> None:
             await connection.complete()
 
     play(scenario)
+
+
+@pytest.mark.parametrize("datagram", [False, True])
+def test_an_origin_that_cannot_keep_an_object_is_no_proof_of_it(datagram: bool) -> None:
+    """Though all of it was sent by then."""
+
+    async def main() -> None:
+        keeping = RelayConfig(memory=1 << 16)
+        async with serve_origin("127.0.0.1", 0, tls=server_tls(), keeping=keeping) as origin:
+            where = str(HostPort(*origin.address))
+            connection = PostingConnection(HostPort.parse(where), options(where), datagram=datagram)
+            await connection.dial()
+            await post(connection, "u", bytes(70_000))
+            with pytest.raises(
+                SinkFailed, match=r"RECEIVER_CLOSED.*media 'u'.*--memory of an origin"
+            ):
+                await connection.complete()
+            await connection.give_up()
+
+    asyncio.run(main())
 
 
 def test_a_connection_that_ends_is_told() -> None:
