@@ -17,6 +17,7 @@ keys that are left (P4).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -174,9 +175,21 @@ def content_fields(
 
 def _encode(js: Mapping[str, Any]) -> bytes:
     try:
-        return _json(js if isinstance(js, dict) else dict(js))
+        found = _json(js if isinstance(js, dict) else dict(js))
     except (TypeError, UnicodeEncodeError, RecursionError, OverflowError) as error:
         raise ValueError(f"this is not to be written as JSON: {error}") from error
+    if b"null" in found and not _is_finite(js):
+        raise ValueError("it has a number that JSON cannot have: an infinite one, or none")
+    return found
+
+
+def _is_finite(value: object) -> bool:
+    """Whether all numbers of it are numbers of JSON; the encoder writes null for others."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_is_finite, value))
 
 
 def content_size(channel: int, fields: bytes, body: bytes, *, reliable: bool) -> int:

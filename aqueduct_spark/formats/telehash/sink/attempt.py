@@ -208,6 +208,8 @@ class TelehashAttempt:
         js = self._js(None if rows.js is None else rows.js[place], row)
         body = rows.payloads[place]
         end = end or (rows.ends is not None and rows.ends[place])
+        if not end and not body and js is not None and list(js) == ["end"] and js["end"] is True:
+            raise no_js(rows.rows[place], _LIKE_AN_END)
         channel = await self._with_room(destination)
         if not self._unacked:
             self._note_moved()
@@ -351,6 +353,7 @@ class TelehashAttempt:
         self._runs.clear()
 
 
+_LIKE_AN_END = "would end the channel: so telehash-js writes an end; column end is for it"
 _AGAIN = "Check the receiver and its log; the next attempt sends the rows again"
 _SLOW = (
     "Check that the receiver takes packets; one that acks what its query has committed needs short "

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aqueduct_core.telehash.faults import PacketFault
 from aqueduct_core.telehash.wire import channel_packets, packets
-from aqueduct_core.telehash.wire.channel_packets import ChannelPacket, decode
+from aqueduct_core.telehash.wire.channel_packets import ChannelPacket, content_fields, decode
 from aqueduct_core.telehash.wire.packets import PacketRefused
 from tests.core.telehash.raw import packet
 from tests.core.telehash.wire.vectors import OTHER_FORMS, VECTORS, PacketVector, head_of
@@ -192,3 +192,12 @@ def test_what_is_written_is_read_and_no_longer_than_was_said(
     )
     assert len(short) <= size <= len(short) + 9 + channel_packets.ACK_BYTES
     assert packets.decode(data).body == body
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_that_json_has_not_is_refused_and_is_no_null(number: float, own: bool) -> None:
+    for js in ({"a": number}, {"a": [{"b": None, "c": (1.5, number)}]}):
+        with pytest.raises(ValueError, match="a number that JSON cannot have"):
+            content_fields(type="_a", own=own, js=js, end=False)
+    assert b'"a":null' in content_fields(type="_a", own=own, js={"a": None, "b": 1.5}, end=False)

@@ -221,3 +221,29 @@ def test_json_that_stands_for_something_else_is_refused_by_its_row() -> None:
                 await Attempt(wanted).run(rows(b"0", b"1", b"2", js=[None, '{"seq": 1}', None]))
 
     play(scenario())
+
+
+def test_a_number_too_large_for_json_is_refused_by_its_row() -> None:
+    async def scenario() -> None:
+        async with taking(Taker()) as taker:
+            js = ['{"n": 1e300}', '{"n": 1e400}']
+            with pytest.raises(SchemaMismatch, match="'js' of row 1 of the task cannot be sent"):
+                await Attempt(options(taker)).run(rows(b"0", b"1", js=js))
+
+    play(scenario())
+
+
+@rule("P-5")
+def test_json_that_peers_take_for_an_end_is_refused_where_none_is_meant() -> None:
+    async def scenario() -> None:
+        async with taking(Taker()) as taker:
+            wanted = options(taker, idempotence="none")
+            js = [None, '{"end": true}', None]
+            with pytest.raises(
+                SchemaMismatch, match="'js' of row 1 of the task would end the chan"
+            ):
+                await Attempt(wanted).run(rows(b"0", b"", b"2", js=js))
+            counts = await Attempt(wanted).run(rows(b"0", b"1", b"", js=[js[1], js[1], js[1]]))
+            assert counts.acked == 3
+
+    play(scenario())
