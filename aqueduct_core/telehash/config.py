@@ -39,7 +39,8 @@ class TelehashConfig:
         admit_at_once: the carrier has shown that the peer receives at its address, as a handshake
             does. Otherwise the peer is a stranger until it acks what we sent.
         pad_opening: bytes to which the opening packet of a channel is filled up, with spaces in its
-            head: for a carrier that answers a stranger with no more than came from it.
+            head: for a carrier that answers a stranger with no more than came from it. The first
+            ack of the line, which is such an answer, is made up for by a packet as long.
     """
 
     window: int = 32

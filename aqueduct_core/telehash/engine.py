@@ -63,6 +63,7 @@ class TelehashEngine:
         self._next_channel = 1 if odd else 2
         self._admitted = False
         self._paused = False
+        self._filled = not self._config.pad_opening
         self._acts: list[Action] = []
         self._now = 0.0
 
@@ -305,6 +306,8 @@ class TelehashEngine:
             channel.handle(packet, now)
             if not self._admitted and channel.heard:
                 self._admit()
+            if not self._filled and channel.ours and channel.heard:
+                self._fill(channel.number)
             if self._context.over:
                 self._channels.bury(now)
 
@@ -313,6 +316,13 @@ class TelehashEngine:
     def _admit(self) -> None:
         self._admitted = True
         self._acts.append(Admit())
+
+    def _fill(self, channel: int) -> None:
+        """The peer has used up some of what it may answer for this ack: a packet that is as long as
+        any, so that its next one may be, too. Once: with our ack of that one we are no stranger."""
+        self._filled = True
+        size = min(self._config.pad_opening, self.limit)
+        self._context.egress.urgent(channel_packets.encode_filler(channel, size))
 
     def _limit(self, size: int, now: float) -> None:
         self._context.egress.on_limit(size)

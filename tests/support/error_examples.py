@@ -175,7 +175,7 @@ def no_replies(home: Path) -> None:
 
 def ended_channel(reason: CloseReason, err: str | None = None) -> None:
     """Of Telehash."""
-    line: Any = SimpleNamespace(peer_name="203.0.113.7:4433", config=TelehashConfig())
+    line: Any = SimpleNamespace(peer_name="203.0.113.7:4433", config=TelehashConfig(), held=0)
     channel = TelehashChannel(line, 3, "_log", reliable=True, timeout=None)
     channel.opened(end=False)
     channel.hear(ChannelClosed(3, reason, err, by_peer=err is not None, unacked=1))

@@ -26,6 +26,8 @@ from aqueduct_core.transport.awaiting import Signal
 UNTAKEN = 1 << 20
 """Bytes of unreliable packets that a program has not taken; those that come on top are dropped, as
 the network may do with any. Reliable ones are within the window that `TelehashConfig` gives."""
+PACKET_BYTES = 400
+"""Memory of a packet that waits for the program, beside its body and JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class ReceivedPacket:
         Parsed anew each time."""
         return None if self.js_text is None else json.loads(self.js_text)
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return PACKET_BYTES + len(self.body) + len(self.js_text or b"")
+
 
 class ChannelLine(Protocol):
     """A line, as its channels see it."""
@@ -57,7 +64,7 @@ class ChannelLine(Protocol):
     engine: TelehashEngine
     config: TelehashConfig
     held: int
-    """Bytes of unreliable packets that its channels hold."""
+    """Bytes of packets that its channels hold for programs."""
 
     @property
     def peer_name(self) -> str:
@@ -114,6 +121,9 @@ class TelehashChannel:
         self._closed: CloseReason | None = None
         self._error: ChannelEnded | None = None
         self._error_told = False
+
+    def __del__(self) -> None:
+        self._hold(-self._bytes)  # of what the program has not taken, and will not
 
     def __repr__(self) -> str:
         state = "open" if self._closed is None else self._closed.value
@@ -210,7 +220,7 @@ class TelehashChannel:
                 raise StopAsyncIteration
             await self._more()
         self._given = packet = self._packets.popleft()
-        self._hold(-len(packet.body))
+        self._hold(-packet.size)
         return packet
 
     def acknowledge(self) -> None:
@@ -269,22 +279,20 @@ class TelehashChannel:
             if not self.reliable and self._bytes > UNTAKEN:
                 self.dropped += batch.count - i
                 break
-            self._packets.append(
-                ReceivedPacket(
-                    item.number if self.reliable else None,
-                    item.payload,
-                    batch.js[i],
-                    batch.end and i == batch.count - 1,
-                )
+            packet = ReceivedPacket(
+                item.number if self.reliable else None,
+                item.payload,
+                batch.js[i],
+                batch.end and i == batch.count - 1,
             )
-            self._hold(len(item.payload))
+            self._packets.append(packet)
+            self._hold(packet.size)
         if batch.end and not self.reliable:
             self._complete = True  # nothing has to be acknowledged
 
     def _hold(self, size: int) -> None:
-        if not self.reliable:  # the engine counts the others, until they are acknowledged
-            self._bytes += size
-            self._line.held += size
+        self._bytes += size
+        self._line.held += size
 
     async def _more(self) -> None:
         """Wait for a packet, or the end."""
@@ -310,6 +318,7 @@ class TelehashChannel:
         if error is not None and self.reliable:
             # The peer knows that they were not processed, and may send them again elsewhere.
             self._packets.clear()
+            self._hold(-self._bytes)
             self._given = None
         self._changed.fire()
 

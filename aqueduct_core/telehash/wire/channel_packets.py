@@ -218,6 +218,12 @@ def encode_ack(channel: int, acks: bytes) -> bytes:
     return packets.encode(b'{"c":%d%b}' % (channel, acks), b"")
 
 
+def encode_filler(channel: int, size: int) -> bytes:
+    """A packet of ``size`` bytes that says nothing, as an ack that has none."""
+    head = b'{"c":%d}' % channel
+    return packets.encode(head.ljust(size - packets.PREFIX), b"")
+
+
 def encode_err(channel: int, err: str) -> bytes:
     """A packet that fails a channel: never with a seq (P6)."""
     return packets.encode(b'{"c":%d,"err":%b}' % (channel, _json(err)), b"")

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
-from aqueduct_core.aio.telehash.channel import UNTAKEN, ReceivedPacket, TelehashChannel
+from aqueduct_core.aio.telehash.channel import (
+    PACKET_BYTES,
+    UNTAKEN,
+    ReceivedPacket,
+    TelehashChannel,
+)
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.telehash.config import TelehashConfig
 from aqueduct_core.telehash.faults import PacketTooLarge
@@ -284,12 +290,55 @@ async def test_a_slow_program_loses_unreliable_packets_and_is_told() -> None:
             await let_happen(0.001)
         await eventually(lambda: theirs.dropped > 0)
         line = theirs._line
-        assert UNTAKEN < line.held <= UNTAKEN + 1_400
+        size = PACKET_BYTES + 1_400
+        assert UNTAKEN < line.held <= UNTAKEN + size
         taken = 0
         while line.held:
             await anext(theirs)
             taken += 1
-        assert UNTAKEN // 1_400 <= taken < 1_000
+        assert UNTAKEN // size <= taken < 1_000
+
+
+@in_loop
+async def test_unreliable_packets_without_a_body_are_bounded_too() -> None:
+    async with net("udp") as net_:
+        ours, theirs = await pair(net_, reliable=False)
+        for number in range(UNTAKEN // PACKET_BYTES + 100):
+            await ours.send(js={"text": "x" * 1_000} if number % 2 else {})
+            await let_happen(0.0001)
+        await eventually(lambda: theirs.dropped > 0)
+        assert theirs._line.held <= UNTAKEN + PACKET_BYTES + 1_100
+
+
+@in_loop
+@rule("T-5")
+async def test_what_a_program_has_not_read_is_memory_of_its_line() -> None:
+    async with net("udp") as net_:
+        ours, theirs = await pair(net_)
+        line = net_.listener.lines.copy().pop()
+        for _ in range(20):
+            await ours.send(bytes(1_000), js={"text": "x" * 100})
+        await eventually(lambda: line.held > 20 * 1_100)
+        before = line.driver.footprint.size
+        for _ in range(20):
+            await anext(theirs)
+        assert before - line.driver.footprint.size > 19 * 1_100
+        ours.fail()
+        await eventually(lambda: theirs.closed)
+        assert line.held == 0
+
+
+@in_loop
+async def test_what_a_program_has_left_unread_is_not_held_for_ever() -> None:
+    async with net("udp") as net_:
+        ours, *theirs = await pair(net_, reliable=False)
+        line = net_.listener.lines.copy().pop()
+        await ours.send(bytes(1_000), end=True)
+        await eventually(lambda: theirs[0].closed)
+        assert line.held > 1_000
+        theirs.clear()
+        gc.collect()
+        assert line.held == 0
 
 
 @in_loop

@@ -52,6 +52,25 @@ def test_a_question_and_its_answers_in_one_call(carrier: str) -> None:
     run()
 
 
+@in_loop
+@rule("P-1", "T-6")
+async def test_an_answer_that_fills_a_packet_and_comes_behind_the_ack_of_its_question() -> None:
+    async with net("udp") as net_:
+        listener = await net_.listen()
+        line = await net_.connect()
+        ours = line.open("_t", b"?")
+        theirs = await accepted(listener)
+        await anext(theirs)
+        theirs.acknowledge()
+        await ours.delivered()  # the ack has used up some of what a stranger may be sent
+        whole = bytes(theirs._line.engine.limit - theirs._line.engine.packet_size())
+        await theirs.send(whole)
+        async with asyncio.timeout(5):
+            assert (await anext(ours)).body == whole
+        ours.acknowledge()
+        await theirs.delivered()
+
+
 @CARRIERS
 def test_nothing_is_left_of_lines_that_are_over(carrier: str) -> None:
     seen: weakref.WeakSet[object] = weakref.WeakSet()
