@@ -35,7 +35,7 @@ class ObjectSettings:
     buffer_bytes: of groups in flight and the open one; beyond it the spool is ``full``.
     seal_groups, seal_bytes: at which what follows the floor becomes a segment; bounds what a
         successor has to read.
-    patience: seconds that a group may take; then the spool is ``full`` until it is stored.
+    stall_after: seconds that a group may take; then the spool is ``full`` until it is stored.
     deadline: seconds for a change of the manifest, or a read; then it fails.
     """
 
@@ -43,7 +43,7 @@ class ObjectSettings:
     buffer_bytes: int = 64 << 20
     seal_groups: int = 256
     seal_bytes: int = 64 << 20
-    patience: float = 30.0
+    stall_after: float = 30.0
     deadline: float = 30.0
 
 

@@ -25,15 +25,13 @@ from aqueduct_core.spool.objects.store import (
     ObjectsListed,
     ObjectStored,
     Operation,
-    Outcome,
     StoreDenied,
+    StoreOutcome,
     StoreUnavailable,
 )
 
 SCHEMES = ("s3", "gs", "az", "memory")
 """Those whose writes can be conditional both ways: a directory (``file``) cannot replace by tag."""
-
-_TIMEOUT = "30s"
 
 
 def open_store(url: str, **config: Any) -> ObstoreStore:
@@ -70,9 +68,9 @@ def open_store(url: str, **config: Any) -> ObstoreStore:
     if parts.scheme == "memory":
         return ObstoreStore(MemoryStore(), url)
     options: dict[str, Any] = {
-        # one attempt: what a repeated write came to is for us to find out (`steps`)
+        # one attempt: what a repeated write came to is for us to find out (`steps`). No options of
+        # the client: they would take the place of those of the environment; 30 s are the library's
         "retry_config": {"max_retries": 0},
-        "client_options": {"timeout": _TIMEOUT, **config.pop("client_options", {})},
         **config,
     }
     return ObstoreStore(from_url(url, **options), url)
@@ -89,7 +87,7 @@ class ObstoreStore:
     def __repr__(self) -> str:
         return f"<ObstoreStore {self.url}>"
 
-    def carry_out(self, operation: Operation) -> Outcome:
+    def carry_out(self, operation: Operation) -> StoreOutcome:
         from obstore import exceptions
 
         try:
@@ -113,7 +111,7 @@ class ObstoreStore:
         except (exceptions.BaseError, OSError, ValueError) as error:
             return StoreUnavailable(_what(error))
 
-    def _do(self, operation: Operation) -> Outcome:
+    def _do(self, operation: Operation) -> StoreOutcome:
         import obstore
 
         store = self._store

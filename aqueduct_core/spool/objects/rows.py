@@ -21,7 +21,7 @@ READ_PARALLEL = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectRows:
+class SpoolRows:
     """Rows of one spool, for any thread.
 
     view: the spool at this moment.

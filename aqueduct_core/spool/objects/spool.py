@@ -23,7 +23,7 @@ from aqueduct_core.spool.objects.manifest import Manifest, SegmentEntry
 from aqueduct_core.spool.objects.names import ObjectNames
 from aqueduct_core.spool.objects.owner import Change, ManifestOwner
 from aqueduct_core.spool.objects.reading import LogView, ObjectIndex, ObjectLocation
-from aqueduct_core.spool.objects.rows import ObjectRows
+from aqueduct_core.spool.objects.rows import SpoolRows
 from aqueduct_core.spool.objects.store import ObjectStore, Steps
 from aqueduct_core.spool.objects.takeover import TakenOver, TakeoverRequest, take_over
 from aqueduct_core.spool.objects.workers import Maintenance, StepRunner
@@ -72,7 +72,7 @@ class ObjectSpool:
         self._cursors = {name: list(ends) for name, ends in taken.manifest.cursors.items()}
         self._failure: SpoolFailed | None = None
         self._closed = False
-        self._rows = ObjectRows(
+        self._rows = SpoolRows(
             ObjectIndex(request.names, place), request.codec, self.view, runner.run, place
         )
         self._maintenance = Maintenance(runner, self._log.uploads.notify)
@@ -173,7 +173,7 @@ class ObjectSpool:
     def stalled(self) -> bool:
         """The store does not take what comes: too much waits for it, or something for too long."""
         log = self._log
-        return log.buffered >= self._bounds.buffer_bytes or log.waited > self._bounds.patience
+        return log.buffered >= self._bounds.buffer_bytes or log.waited > self._bounds.stall_after
 
     @property
     def failed(self) -> bool:

@@ -11,31 +11,30 @@ from typing import TypeVar
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.objects.store import (
-    Answer,
     CreateObject,
     GetObject,
     ObjectExists,
     ObjectFound,
-    ObjectStore,
     ObjectStored,
     Operation,
-    Outcome,
     ReplaceObject,
     Steps,
+    StoreAnswer,
     StoreDenied,
+    StoreOutcome,
     StoreUnavailable,
 )
 
 _Result = TypeVar("_Result")
 
 
-def answers(operations: Sequence[Operation]) -> Steps[list[Answer]]:
+def answers(operations: Sequence[Operation]) -> Steps[list[StoreAnswer]]:
     """The answer to each, asked until there is one.
 
     Raises:
         SpoolFailed: FORBIDDEN.
     """
-    found: dict[int, Answer] = {}
+    found: dict[int, StoreAnswer] = {}
     while waiting := [i for i in range(len(operations)) if i not in found]:
         outcomes = yield tuple(operations[i] for i in waiting)
         for i, outcome in zip(waiting, outcomes, strict=True):
@@ -88,7 +87,7 @@ def replace(key: str, data: bytes, tag: str) -> Steps[str | None]:
 
 def run(
     steps: Steps[_Result],
-    carry_out: Callable[[tuple[Operation, ...]], tuple[Outcome, ...]],
+    carry_out: Callable[[tuple[Operation, ...]], tuple[StoreOutcome, ...]],
     wait: Callable[[int, str], None],
 ) -> _Result:
     """Carry steps out to their end.
@@ -112,11 +111,6 @@ def run(
         return result
     finally:
         steps.close()
-
-
-def one_by_one(store: ObjectStore) -> Callable[[tuple[Operation, ...]], tuple[Outcome, ...]]:
-    """Carries operations out one after the other."""
-    return lambda operations: tuple(store.carry_out(each) for each in operations)
 
 
 def denied(operation: Operation, outcome: StoreDenied) -> SpoolFailed:

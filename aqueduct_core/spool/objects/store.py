@@ -113,7 +113,7 @@ class StoreDenied:
 
 
 Operation: TypeAlias = GetObject | CreateObject | ReplaceObject | DeleteObject | ListObjects
-Answer: TypeAlias = (
+StoreAnswer: TypeAlias = (
     ObjectFound
     | ObjectStored
     | ObjectDeleted
@@ -122,9 +122,9 @@ Answer: TypeAlias = (
     | ObjectChanged
     | ObjectMissing
 )
-Outcome: TypeAlias = Answer | StoreUnavailable | StoreDenied
+StoreOutcome: TypeAlias = StoreAnswer | StoreUnavailable | StoreDenied
 
-Steps: TypeAlias = Generator[tuple[Operation, ...], tuple[Outcome, ...], _Result]
+Steps: TypeAlias = Generator[tuple[Operation, ...], tuple[StoreOutcome, ...], _Result]
 """What is to be done, as operations that may be carried out in parallel; is sent their outcomes in
 the same order, and returns what came of it. Whoever carries them out waits before the next ones
 when one had no answer."""
@@ -133,5 +133,5 @@ when one had no answer."""
 class ObjectStore(Protocol):
     """Carries operations out, one attempt each. Any thread may call, and waits for the store."""
 
-    def carry_out(self, operation: Operation) -> Outcome:
+    def carry_out(self, operation: Operation) -> StoreOutcome:
         """One attempt; never raises for what the store or the network does."""

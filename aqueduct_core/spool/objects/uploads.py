@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
-from aqueduct_core.spool.objects.store import ObjectStore, Operation, Outcome, StoreUnavailable
+from aqueduct_core.spool.objects.store import ObjectStore, Operation, StoreOutcome, StoreUnavailable
 
 _CLOSE_SECONDS = 10.0
 
@@ -36,7 +36,7 @@ class Uploads:
         self._waiting: list[_Entry] = []
         self._serial = count()
         self._closed = False
-        self._ended: deque[tuple[int, Outcome]] = deque()
+        self._ended: deque[tuple[int, StoreOutcome]] = deque()
         self._wake_at = math.inf
         self._readable, self._written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._threads = [
@@ -67,7 +67,7 @@ class Uploads:
         except (BlockingIOError, OSError):
             pass  # there is more than enough to read; or all is closed
 
-    def ended(self) -> list[tuple[int, Outcome]]:
+    def ended(self) -> list[tuple[int, StoreOutcome]]:
         """Number and outcome of what has ended since the last call. Never blocks."""
         if self._wake_at <= self._clock():
             self._wake_at = math.inf

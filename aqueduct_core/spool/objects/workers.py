@@ -15,7 +15,7 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.spool.objects.compaction import PARALLEL
 from aqueduct_core.spool.objects.steps import run
-from aqueduct_core.spool.objects.store import ObjectStore, Operation, Outcome, Steps
+from aqueduct_core.spool.objects.store import ObjectStore, Operation, Steps, StoreOutcome
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class StepRunner:
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _carry_out(self, operations: tuple[Operation, ...]) -> tuple[Outcome, ...]:
+    def _carry_out(self, operations: tuple[Operation, ...]) -> tuple[StoreOutcome, ...]:
         if len(operations) == 1:
             return (self._store.carry_out(operations[0]),)
         return tuple(self._pool.map(self._store.carry_out, operations))

@@ -31,8 +31,8 @@ from aqueduct_core.spool.objects.store import (
     ObjectMissing,
     ObjectStored,
     Operation,
-    Outcome,
     StoreDenied,
+    StoreOutcome,
     StoreUnavailable,
 )
 
@@ -126,7 +126,7 @@ class LogWriter:
                 found.append((number, CreateObject(key, upload.data)))
         return found
 
-    def handle(self, number: int, outcome: Outcome, now: float) -> None:
+    def handle(self, number: int, outcome: StoreOutcome, now: float) -> None:
         """An operation of a group has ended so."""
         upload = self._uploads.get(number)
         if upload is None or self.fenced:
@@ -166,7 +166,7 @@ class LogWriter:
             self.reported += 1
             del self._uploads[self.reported]
 
-    def _is_ours(self, number: int, outcome: Outcome) -> bool:
+    def _is_ours(self, number: int, outcome: StoreOutcome) -> bool:
         """Each number is given out once in a life: an object of ours is the one that was sent."""
         if not isinstance(outcome, ObjectFound):
             return False

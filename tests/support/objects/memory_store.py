@@ -18,16 +18,17 @@ from aqueduct_core.spool.objects.store import (
     ObjectFound,
     ObjectMissing,
     ObjectsListed,
+    ObjectStore,
     ObjectStored,
     Operation,
-    Outcome,
+    StoreOutcome,
     StoreUnavailable,
 )
 
 Contents = dict[str, tuple[bytes, str]]
 
 
-def apply(contents: Contents, operation: Operation) -> Outcome:
+def apply(contents: Contents, operation: Operation) -> StoreOutcome:
     """Carry an operation out; ``contents`` is changed in place. Tags follow from the bytes, as
     those of S3 do: equal bytes have equal tags."""
     if isinstance(operation, ListObjects):
@@ -59,10 +60,10 @@ class MemoryStore:
     fault: Callable[[Operation], tuple[bool, bool]] = lambda operation: (True, True)
     requests: Counter[str] = field(default_factory=Counter)
 
-    def carry_out(self, operation: Operation) -> Outcome:
+    def carry_out(self, operation: Operation) -> StoreOutcome:
         self.requests[type(operation).__name__] += 1
         takes_place, answered = self.fault(operation)
-        outcome: Outcome = StoreUnavailable("lost on its way")
+        outcome: StoreOutcome = StoreUnavailable("lost on its way")
         if takes_place:
             outcome = apply(self.contents, operation)
         return outcome if answered else StoreUnavailable("503 Slow Down")
@@ -80,3 +81,10 @@ class DrawnFaults:
     def __call__(self, operation: Operation) -> tuple[bool, bool]:
         takes_place = self.chance.random() >= self.refused
         return takes_place, takes_place and self.chance.random() >= self.unanswered
+
+
+def one_by_one(
+    store: ObjectStore,
+) -> Callable[[tuple[Operation, ...]], tuple[StoreOutcome, ...]]:
+    """Carries operations out one after the other (`steps.run`)."""
+    return lambda operations: tuple(store.carry_out(each) for each in operations)

@@ -18,12 +18,12 @@ from aqueduct_core.spool.objects.store import (
     GetObject,
     ListObjects,
     Operation,
-    Outcome,
+    StoreOutcome,
 )
 from tests.support.objects.memory_store import Contents, apply
 from tests.support.objects.model_owner import LOST, ModelOwner, OwnerPlan
 
-History = tuple[tuple[int, Outcome], ...]
+History = tuple[tuple[int, StoreOutcome], ...]
 
 
 class OnItsWay(NamedTuple):
@@ -146,7 +146,7 @@ class ModelChecker:
                 )
 
     def _told(
-        self, state: ModelState, each: OnItsWay, outcome: Outcome, owner: object
+        self, state: ModelState, each: OnItsWay, outcome: StoreOutcome, owner: object
     ) -> ModelState:
         assert callable(owner)
         i = each.owner

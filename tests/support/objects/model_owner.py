@@ -18,7 +18,7 @@ from aqueduct_core.spool.objects.compaction import SealedRange
 from aqueduct_core.spool.objects.group import GroupDraft, LogObject
 from aqueduct_core.spool.objects.names import ObjectNames
 from aqueduct_core.spool.objects.owner import ManifestOwner
-from aqueduct_core.spool.objects.store import Operation, Outcome, Steps, StoreUnavailable
+from aqueduct_core.spool.objects.store import Operation, Steps, StoreOutcome, StoreUnavailable
 from aqueduct_core.spool.objects.takeover import TakenOver, TakeoverRequest, take_over
 from aqueduct_core.spool.objects.writing import LogWriter
 
@@ -50,7 +50,7 @@ class OwnerPlan:
 class _Running:
     steps: Steps[Any]
     waiting: dict[int, int]
-    outcomes: list[Outcome | None]
+    outcomes: list[StoreOutcome | None]
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class ModelOwner:
             return True
         return len(self.acked) == self.plan.groups and not self._running and self.taken is not None
 
-    def handle(self, number: int, outcome: Outcome) -> None:
+    def handle(self, number: int, outcome: StoreOutcome) -> None:
         if self.error is not None:
             return
         if number in self._creating:
@@ -173,7 +173,7 @@ class ModelOwner:
         self._running.append(running)
         self._advance(running, None)
 
-    def _step(self, number: int, outcome: Outcome) -> None:
+    def _step(self, number: int, outcome: StoreOutcome) -> None:
         for running in self._running:
             if number in running.waiting:
                 running.outcomes[running.waiting.pop(number)] = outcome
@@ -181,7 +181,7 @@ class ModelOwner:
                     self._advance(running, tuple(each for each in running.outcomes if each))
                 return
 
-    def _advance(self, running: _Running, outcomes: tuple[Outcome, ...] | None) -> None:
+    def _advance(self, running: _Running, outcomes: tuple[StoreOutcome, ...] | None) -> None:
         try:
             operations = next(running.steps) if outcomes is None else running.steps.send(outcomes)
         except StopIteration as end:

@@ -12,9 +12,9 @@ from itertools import count
 from typing import Any
 
 from aqueduct_core.spool.objects.reading import LogView, ObjectIndex, look, rows_at
-from aqueduct_core.spool.objects.steps import get, one_by_one, run
-from aqueduct_core.spool.objects.store import ObjectFound, Operation, Outcome, Steps
-from tests.support.objects.memory_store import MemoryStore, apply
+from aqueduct_core.spool.objects.steps import get, run
+from aqueduct_core.spool.objects.store import ObjectFound, Operation, Steps, StoreOutcome
+from tests.support.objects.memory_store import MemoryStore, apply, one_by_one
 from tests.support.objects.model_owner import CODEC, LOST, NAMES, ModelOwner, OwnerPlan
 
 TIMEOUT = 1.0
@@ -142,7 +142,7 @@ class SimulatedSpool:
 
         self._at(there, take_place)
 
-    def _told(self, owner: int, number: int, outcome: Outcome) -> None:
+    def _told(self, owner: int, number: int, outcome: StoreOutcome) -> None:
         if owner in self.dead:
             return
         each = self.owners[owner]

@@ -8,10 +8,10 @@ from aqueduct_core.spool.objects import compaction, owner, takeover
 from aqueduct_core.spool.objects.manifest import Manifest, decode_manifest
 from aqueduct_core.spool.objects.owner import ManifestOwner
 from aqueduct_core.spool.objects.reading import ObjectIndex, look
-from aqueduct_core.spool.objects.steps import one_by_one, run
+from aqueduct_core.spool.objects.steps import run
 from aqueduct_core.spool.objects.store import DeleteObject, Operation
 from tests.core.spool.objects.test_takeover import owned, taken
-from tests.support.objects.memory_store import MemoryStore, apply
+from tests.support.objects.memory_store import MemoryStore, apply, one_by_one
 from tests.support.objects.model_owner import CODEC, NAMES, ModelOwner, OwnerPlan, stored_in
 
 ROWS = 40

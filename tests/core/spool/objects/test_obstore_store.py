@@ -30,7 +30,7 @@ def test_a_spool_in_the_librarys_memory() -> None:
 
     place = open_store("memory://")
     for _ in range(2):
-        with open_objects(place) as spool:  # type: ignore[arg-type]
+        with open_objects(place) as spool:
             store(spool, [3, 1], groups=9)
             assert spool.finish_maintenance(SOON)
             check_all(spool)

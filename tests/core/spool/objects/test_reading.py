@@ -13,7 +13,7 @@ from aqueduct_core.spool.format.record import Codec
 from aqueduct_core.spool.objects import reading
 from aqueduct_core.spool.objects.names import ObjectNames
 from aqueduct_core.spool.objects.reading import LogView, ObjectIndex, look
-from aqueduct_core.spool.objects.rows import ObjectRows
+from aqueduct_core.spool.objects.rows import SpoolRows
 from aqueduct_core.spool.objects.spool import ObjectSpool
 from aqueduct_core.spool.objects.workers import StepRunner
 from tests.core.spool.objects.test_spool import SOON, ObjectSettings, open_objects
@@ -23,9 +23,9 @@ from tests.support.objects.memory_store import MemoryStore
 NAMES = ObjectNames("spool/")
 
 
-def rows_of(place: MemoryStore, view: LogView | None = None) -> ObjectRows:
+def rows_of(place: MemoryStore, view: LogView | None = None) -> SpoolRows:
     runner = StepRunner(place, 5.0, "memory")
-    return ObjectRows(
+    return SpoolRows(
         *(ObjectIndex(NAMES, "memory"), Codec(SCHEMA)),
         *(lambda: view or runner.run(look(NAMES)), runner.run, "memory"),
     )
@@ -40,7 +40,7 @@ def place() -> MemoryStore:
     return place
 
 
-def read_all(rows: ObjectRows, ends: Sequence[int]) -> None:
+def read_all(rows: SpoolRows, ends: Sequence[int]) -> None:
     for partition, end in enumerate(ends):
         list(rows.read(partition, 0, end))
 
@@ -67,7 +67,7 @@ def test_a_group_that_became_part_of_a_segment_is_found_there(place: MemoryStore
     views = iter([old])
     rows = rows_of(place)
     fresh = rows.view
-    moved = ObjectRows(
+    moved = SpoolRows(
         rows.index, rows.codec, lambda: next(views, None) or fresh(), rows.run, "memory"
     )
     check_rows(moved, 0, 0, 33)

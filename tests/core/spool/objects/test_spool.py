@@ -14,7 +14,7 @@ from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool import SpoolSettings
 from aqueduct_core.spool.objects.appending import ObjectSettings
 from aqueduct_core.spool.objects.spool import ObjectSpool
-from aqueduct_core.spool.objects.store import CreateObject, Operation
+from aqueduct_core.spool.objects.store import CreateObject, ObjectStore, Operation
 from tests.core.spool.rows import (
     SCHEMA,
     append,
@@ -35,14 +35,19 @@ Opening = Callable[..., Any]
 
 
 def open_objects(
-    place: MemoryStore, *, partitions: int = 2, bounds: ObjectSettings = SMALL, **given: Any
+    place: ObjectStore,
+    *,
+    partitions: int = 2,
+    prefix: str = "spool/",
+    bounds: ObjectSettings = SMALL,
+    **given: Any,
 ) -> ObjectSpool:
     settings = {name: given.pop(name) for name in list(given) if name in SpoolSettings.__slots__}
     return ObjectSpool.open(
         place,
         schema=SCHEMA,
         partitions=partitions,
-        prefix="spool/",
+        prefix=prefix,
         bounds=bounds,
         settings=SpoolSettings(**settings),
         **given,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.objects.steps import answers, create, get, one_by_one, replace, run
+from aqueduct_core.spool.objects.steps import answers, create, get, replace, run
 from aqueduct_core.spool.objects.store import (
     CreateObject,
     GetObject,
@@ -19,7 +19,7 @@ from aqueduct_core.spool.objects.store import (
     Steps,
     StoreDenied,
 )
-from tests.support.objects.memory_store import MemoryStore
+from tests.support.objects.memory_store import MemoryStore, one_by_one
 
 STORED = (True, True)
 NO_ANSWER = (True, False)

@@ -16,10 +16,10 @@ from aqueduct_core.spool.objects.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from aqueduct_core.spool.objects.steps import one_by_one, run
+from aqueduct_core.spool.objects.steps import run
 from aqueduct_core.spool.objects.store import ObjectFound
 from aqueduct_core.spool.objects.takeover import TakenOver, TakeoverRequest, take_over
-from tests.support.objects.memory_store import MemoryStore, apply
+from tests.support.objects.memory_store import MemoryStore, apply, one_by_one
 from tests.support.objects.model_owner import CODEC, NAMES, ModelOwner, OwnerPlan
 
 NONCES = count()

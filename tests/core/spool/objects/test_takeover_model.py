@@ -59,7 +59,9 @@ def test_also_in_larger_models(plans: tuple[OwnerPlan, ...], timeouts: int, cras
 @pytest.mark.timeout(3600)
 def test_three_owners_as_far_as_memory_goes() -> None:
     plans = (ONE, OwnerPlan("b", 1, window=1), OwnerPlan("c", 1, window=1, seal=3))
-    ModelChecker(plans, 1, 1, most=1_000_000).run()
+    checker = ModelChecker(plans, 1, 1, most=1_000_000)
+    checker.run()
+    assert checker.states > 1_000_000
 
 
 def test_a_fence_without_the_window_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from aqueduct_core.spool.objects.store import (
     ObjectExists,
     ObjectStored,
     Operation,
-    Outcome,
+    StoreOutcome,
     StoreUnavailable,
 )
 from aqueduct_core.spool.objects.uploads import Uploads
@@ -20,8 +20,8 @@ from tests.support.objects.memory_store import MemoryStore
 SOON = 10.0
 
 
-def ended(uploads: Uploads, number: int) -> dict[int, Outcome]:
-    found: dict[int, Outcome] = {}
+def ended(uploads: Uploads, number: int) -> dict[int, StoreOutcome]:
+    found: dict[int, StoreOutcome] = {}
     while len(found) < number:
         assert wait_readable(uploads.fileno(), SOON)
         found.update(uploads.ended())
@@ -44,7 +44,7 @@ class MeetingStore:
     def __init__(self, number: int) -> None:
         self.barrier = threading.Barrier(number)
 
-    def carry_out(self, operation: Operation) -> Outcome:
+    def carry_out(self, operation: Operation) -> StoreOutcome:
         assert isinstance(operation, CreateObject)
         self.barrier.wait(SOON)
         if operation.key == "2":
