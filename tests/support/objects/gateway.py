@@ -112,6 +112,7 @@ class _DelayingProxy:
         self._delay = delay
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
@@ -123,9 +124,15 @@ class _DelayingProxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        await asyncio.gather(
+            *(writer.wait_closed() for writer in self._writers), return_exceptions=True
+        )
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", self._to, limit=1 << 20)
+        self._writers += (writer, back)
         for each in ((reader, back), (there, writer)):
             task = asyncio.create_task(self._carry(*each))
             self._tasks.add(task)
