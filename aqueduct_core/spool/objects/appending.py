@@ -1,5 +1,5 @@
 """The appending side of a spool on object storage: the open group, those in flight, and what
-follows the floor of the manifest. Used by one thread, but for `durable_tail`."""
+follows the floor of the manifest. Used by one thread, but for `durable_tail` and `sealable`."""
 
 from __future__ import annotations
 
@@ -169,10 +169,14 @@ class ObjectAppender:
             self._seal_points.popleft()
 
     def sealable(self, manifest: Manifest) -> SealedRange | None:
-        """What may become a segment now."""
-        objects, _ = self.durable_tail
+        """What may become a segment now. Any thread may ask: what it looks at is replaced, or read,
+        at once, and what is durable stays so."""
         for point in tuple(self._seal_points):
-            if manifest.floor < point.floor <= self.writer.reported + 1:
+            reported = self.writer.reported
+            objects, _ = self.durable_tail
+            if not objects or objects[-1].sequence < point.floor - 1:
+                continue  # is reported, and not published yet
+            if manifest.floor < point.floor <= reported + 1:
                 found = (e for e in objects if manifest.floor <= e.sequence < point.floor)
                 return SealedRange(
                     tuple(found),

@@ -18,7 +18,6 @@ from aqueduct_core.spool.format.sequences import Sequences
 from aqueduct_core.spool.format.settings import ContentSum, SequenceMark, SpoolSettings
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.objects.appending import ObjectAppender, ObjectSettings
-from aqueduct_core.spool.objects.compaction import SealedRange
 from aqueduct_core.spool.objects.manifest import Manifest, SegmentEntry
 from aqueduct_core.spool.objects.names import ObjectNames
 from aqueduct_core.spool.objects.owner import Change, ManifestOwner
@@ -434,12 +433,11 @@ class ObjectSpool:
         """Have the thread make a segment of what is due."""
         manifest = self._owner.manifest
         self._log.forget_sealed(manifest.floor)
-        due = self._log.sealable(manifest)
-        if due is not None:
-            self._maintenance.submit("seal", lambda: self._sealing(due))
+        if self._log.sealable(manifest) is not None:
+            self._maintenance.submit("seal", self._sealing)
 
-    def _sealing(self, due: SealedRange) -> Steps[None]:
-        if due.objects[0].sequence == self._owner.manifest.floor:  # and was not sealed meanwhile
+    def _sealing(self) -> Steps[None]:
+        while (due := self._log.sealable(self._owner.manifest)) is not None:
             yield from self._owner.seal(due, time.time())
 
 
