@@ -12,6 +12,7 @@ ATTACKS ?=
 MUTANTS ?= acks flow tombstones
 SEEDS ?= 20000
 SINK_RUNS ?= 10000
+OBJECT_RUNS ?= 10000
 SOAK ?= restarts kills bridge backpressure many cluster
 SOAK_BOUNCES ?= 5
 SOAK_SECONDS ?= 0
@@ -32,7 +33,7 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help demo test test-all hostile browser lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs setup setup-demo clean
+.PHONY: help demo test test-all objects hostile browser lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs setup setup-demo clean
 
 ## what there is to make
 help:
@@ -53,11 +54,19 @@ demo: setup-demo
 
 ## all tests but the long ones; TESTS names some of them
 test: setup
-	@$(PYTEST) -m "not long and not hostile and not wheel and not browser" $(TESTS)
+	@$(PYTEST) -m "not long and not hostile and not wheel and not browser and not gateway" $(TESTS)
 
 ## what takes long: exhaustive enumerations, and kills by the dozen
 test-all: setup
-	@$(PYTEST) -m "long and not hostile and not wheel and not browser" $(TESTS)
+	@$(PYTEST) -m "long and not hostile and not wheel and not browser and not gateway" $(TESTS)
+
+# Go builds the gateway once, below .gateway; OBJECT_RUNS is how many runs are simulated before.
+## spools on object storage: simulated runs, then kills and figures against an S3 gateway
+objects: setup
+	@.ci/gateway > /dev/null
+	@$(BIN)/python -m tests.support.objects.simulated_spool 0 $(OBJECT_RUNS)
+	@$(BIN)/python -m pytest -p no:xdist -m gateway $(or $(TESTS),tests/gateway)
+	@$(BIN)/python -m tests.gateway.figures
 
 # Attacks on an intake at its default limits, a good producer beside them: memory, CPU and acks;
 # two at a time, since what is measured is CPU. How long acks take meanwhile, a lab measures on a

@@ -23,7 +23,7 @@ def skip_command(directory: Path | str, partition: int, start: int, end: int) ->
     return f"aqueduct spool skip {place} --partition {partition} --from {start} --to {end}"
 
 
-def range_gone(directory: Path, partition: int, start: int, end: int) -> DataLoss:
+def range_gone(directory: Path | str, partition: int, start: int, end: int) -> DataLoss:
     return DataLoss(
         "RANGE_GONE",
         f"partition {partition}: offsets {start} to {end} (exclusive) are not stored any more",
@@ -50,7 +50,7 @@ def out_of_sight(directory: Path) -> SpoolFailed:
     )
 
 
-def offset_ahead(directory: Path, partition: int, asked: int, end: int) -> DataLoss:
+def offset_ahead(directory: Path | str, partition: int, asked: int, end: int) -> DataLoss:
     return DataLoss(
         "OFFSET_AHEAD",
         f"partition {partition}: offsets up to {asked} are named, but the spool is durable"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.format.segment import Segment
@@ -13,7 +14,16 @@ LogPositions = Sequence[int | None]
 Cursors = Mapping[str, LogPositions]
 
 
-def passed(segment: Segment, cursors: Cursors, owed: int) -> bool:
+class RowsBetween(Protocol):
+    """Rows of each partition, from its start to its end: a segment, wherever it lies."""
+
+    @property
+    def starts(self) -> Sequence[int]: ...
+    @property
+    def ends(self) -> Sequence[int]: ...
+
+
+def passed(segment: RowsBetween, cursors: Cursors, owed: int) -> bool:
     """Whether every cursor, and there is one, has passed all rows of the segment in the
     partitions that it reads, and none of the first ``owed`` has rows here that no cursor reads."""
     for partition, (start, end) in enumerate(zip(segment.starts, segment.ends, strict=True)):

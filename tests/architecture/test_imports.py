@@ -263,6 +263,7 @@ def test_what_is_imported_is_declared() -> None:
     extra = {
         "aqueduct_jobs.demo.picture": {"matplotlib"},
         "aqueduct.testing.fixtures": {"pytest"},
+        "aqueduct_core.spool.objects.obstore_store": {"obstore"},
     }
     own = {*PRODUCT, "pyspark_aqueduct", "py4j"}  # the last comes with PySpark, in its version
     for module in product().modules.values():

@@ -149,10 +149,13 @@ class Codec:
         durable: int,
         previous: tuple[int, str],
         state: dict[str, Any],
+        at: int | None = None,
     ) -> RecordBatchDraft:
-        """Encode the record of no rows that starts a segment, with the state before it."""
+        """Encode a record of no rows: the one that starts a segment, with the state before it, or
+        one ``at`` another position, with a state of its own."""
+        at = len(self.preamble) if at is None else at
         tail = (
-            f'"segment":{segment},"stamp":"{stamp}","at":{len(self.preamble)},"kind":"head",'
+            f'"segment":{segment},"stamp":"{stamp}","at":{at},"kind":"head",'
             f'"group":{group},"durable":{durable},"preamble":{zlib.crc32(self.preamble)},'
             f'"previous":{json.dumps(previous)},'
         ) + json.dumps(state, separators=(",", ":"))[1:-1]
@@ -220,8 +223,9 @@ class _Pieces:
     def close(self) -> None: ...
 
 
-def verify(data: memoryview, at: int, segment: int) -> Record:
-    """The record at a position, with its checksum verified.
+def verify(data: memoryview, at: int, segment: int, base: int = 0) -> Record:
+    """The record at a position, with its checksum verified. ``data`` begins at ``base`` of the
+    file: ``at`` is a position in ``data``, those of the record are positions in the file.
 
     Raises:
         Damaged: there is no whole record, or a bit of it has changed, or it belongs elsewhere.
@@ -252,16 +256,16 @@ def verify(data: memoryview, at: int, segment: int) -> Record:
     # a FlatBuffers string is preceded by its length
     (text,) = struct.unpack_from("<I", metadata, json_at - 4)
     fields = json.loads(metadata[json_at : json_at + text])
-    if fields["at"] != at or fields["segment"] != segment:
+    if fields["at"] != base + at or fields["segment"] != segment:
         raise Damaged("the record was written elsewhere")
     group, durable, last = fields["group"], fields["durable"], fields["last"] == 1
     stamp = fields.get("stamp", "")
     if fields["kind"] == "head":
-        return Record(at, end, group, durable, last, state=fields, stamp=stamp)
+        return Record(base + at, base + end, group, durable, last, state=fields, stamp=stamp)
     first = fields["first"]
     return Record(
-        at,
-        end,
+        base + at,
+        base + end,
         group,
         durable,
         last,

@@ -1,0 +1,1 @@
+"""Spools on object storage against a real server: `make objects`."""
