@@ -41,27 +41,28 @@ def test_what_was_acked_is_found_by_every_successor(
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    ("plans", "timeouts", "crashes"),
-    [
-        ((OwnerPlan("a", 2), OwnerPlan("b", 2, seal=3)), 0, 1),
-        ((ONE, SEALS), 1, 0),
-        ((OwnerPlan("a", 2), OwnerPlan("b", 2)), 1, 0),
-        ((OwnerPlan("a", 2, read_ahead=2), OwnerPlan("b", 1)), 0, 0),
-    ],
-    ids=str,
-)
-def test_also_in_larger_models(plans: tuple[OwnerPlan, ...], timeouts: int, crashes: int) -> None:
-    assert complete(plans, timeouts, crashes).states > 10_000
+def test_also_when_an_answer_is_lost_while_it_is_sealed() -> None:
+    assert complete((ONE, SEALS), 1).states > 200_000
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_three_owners_as_far_as_memory_goes() -> None:
-    plans = (ONE, OwnerPlan("b", 1, window=1), OwnerPlan("c", 1, window=1, seal=3))
-    checker = ModelChecker(plans, 1, 1, most=1_000_000)
+@pytest.mark.parametrize(
+    ("plans", "timeouts", "crashes"),
+    [
+        ((OwnerPlan("a", 2), OwnerPlan("b", 2, seal=3)), 0, 1),
+        ((OwnerPlan("a", 2), OwnerPlan("b", 2)), 1, 0),
+        ((OwnerPlan("a", 2, read_ahead=2), OwnerPlan("b", 1)), 0, 0),
+        ((ONE, OwnerPlan("b", 1, window=1), OwnerPlan("c", 1, window=1, seal=3)), 1, 1),
+    ],
+    ids=str,
+)
+def test_larger_models_as_far_as_memory_goes(
+    plans: tuple[OwnerPlan, ...], timeouts: int, crashes: int
+) -> None:
+    checker = ModelChecker(plans, timeouts, crashes, most=700_000)
     checker.run()
-    assert checker.states > 1_000_000
+    assert checker.complete or checker.states > checker.most
 
 
 def test_a_fence_without_the_window_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
