@@ -114,6 +114,9 @@ GOALS: dict[str, Goal] = {
     "relay-stopped": Goal(
         "p99 of 20 readers with one more stopped", "media_relay", 2.0, 1.2, most=True
     ),
+    "packet-ack": Goal(
+        "age of an ack, 1,000 channels, p99", "packet_channels", 1_000, 100, most=True, unit="ms"
+    ),
     "long-cost": Goal("CPU a message after an hour over the first", "long", 1.1, 1.0, most=True),
 }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.aqueduct.settings import AqueductIntake
@@ -32,19 +32,23 @@ class IntakeProcess(NamedTuple):
 
 @contextmanager
 def intake_process(
-    folder: Path, intake: type[IntakeSettings] = AqueductIntake
+    folder: Path,
+    intake: type[IntakeSettings] = AqueductIntake,
+    program: Sequence[str] = ("-m", "aqueduct_core.intake"),
+    **more: Any,
 ) -> Iterator[IntakeProcess]:
     """Ends it in good order; raises nothing when it has ended before. ``intake``: the settings of
-    a protocol."""
+    a protocol, and ``more`` of them; ``program``: what Python is to run."""
     spool = folder / "intake"
-    settings = intake(
-        spool=str(spool),
-        credentials=Credentials.for_spool(folder),
-        listen="127.0.0.1:0",
-        tls=TlsSettings(self_signed=("127.0.0.1",)),
-    )
+    given: dict[str, Any] = {
+        "spool": str(spool),
+        "credentials": Credentials.for_spool(folder),
+        "listen": "127.0.0.1:0",
+        "tls": TlsSettings(self_signed=("127.0.0.1",)),
+    }
+    settings = intake(**{**given, **more})
     process = subprocess.Popen(
-        [sys.executable, "-m", "aqueduct_core.intake"],
+        [sys.executable, *program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -55,7 +59,8 @@ def intake_process(
     try:
         process.stdin.write(settings.to_json().encode() + b"\n")
         process.stdin.close()
-        endpoint = f"{settings.protocol}://{json.loads(process.stdout.readline())['listen']}"
+        scheme = settings.scheme or settings.protocol
+        endpoint = f"{scheme}://{json.loads(process.stdout.readline())['listen']}"
         yield IntakeProcess(endpoint, process.pid, spool)
     finally:
         process.terminate()

@@ -72,7 +72,8 @@ class Counted:
 
 
 class OurQuery(Counted):
-    """A stream of a format with an intake of its own; ``format`` is also the scheme of URLs."""
+    """A stream of a format with an intake of its own; ``format`` is also the scheme of URLs, unless
+    option ``listen`` has another one."""
 
     def __init__(
         self,
@@ -91,7 +92,8 @@ class OurQuery(Counted):
         frame = (reader.schema(schema) if schema else reader).load()
         super().__init__(frame, folder, trigger)
         status = wait_until(lambda: self._launched(spool), LAUNCH, "an intake of the query")
-        self.endpoint = f"{format}://{status['listen']}"
+        scheme, separator, _ = (options or {}).get("listen", "").partition("://")
+        self.endpoint = f"{scheme if separator else format}://{status['listen']}"
         self.intake: int = status["pid"]
         self._port = int(status["listen"].rpartition(":")[2])
 

@@ -21,6 +21,7 @@ from tests.support.repository import ROOT
 BENCHES = {
     "engine": "the engine's own cost for each message against a plain Python loop",
     "media": "QUICR's own cost for each object, without any transport",
+    "packets": "Telehash's own cost for each packet, without any transport",
     "media_relay": "QUICR: what a relay adds to the delay of objects",
     "channels": "10,000 channels open, 100,000 in turn: flat cost and memory",
     "active_channels": "10,000 active channels against 1,000, and the end of 20,000",
@@ -42,6 +43,9 @@ BENCHES = {
     "microbatch": "what a micro-batch of one row costs, and a query's start",
     "triggers": "the trigger of a query: age of rows, rows a second",
     "media_rows": "QUICR: wire → durable → DataFrame beside Aqueduct's",
+    "packet_rows": "Telehash: wire → durable → DataFrame beside Aqueduct's and QUICR's",
+    "packet_window": "Telehash: one channel over a path with delay, beside its window",
+    "packet_channels": "Telehash: 1,000 channels at once, and how old their acks are",
     "sustained": "wire → DataFrame for a minute against stock aioquic counting bytes",
 }
 """Those of ``make bench``, in that order."""
