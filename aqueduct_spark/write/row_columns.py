@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import BinaryType, DataType, StringType, StructType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructType, VarcharType
 
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_core.primitives.ranges import Numbers
@@ -71,6 +71,23 @@ def check_row_columns(
             f"Column 'value' is missing; it holds the bytes of each {payload_of}",
             "Select them AS value (string or binary)",
         )
+
+
+def table_columns(payload_format: str, place: str, longest: int) -> StructType:
+    """The columns of a table that rows are inserted into: ``value``, and ``place``, the text of
+    ``longest`` characters at most that says where a row goes; the option of that name beats it.
+
+    Raises:
+        SchemaMismatch: REQUIRED: with ``json`` only the user knows them.
+    """
+    if payload_format not in VALUE_TYPES:
+        raise SchemaMismatch(
+            "REQUIRED",
+            f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
+            "Write a frame that has them",
+        )
+    kind = VALUE_TYPES[payload_format][0]
+    return StructType().add("value", kind).add(place, VarcharType(longest))
 
 
 def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

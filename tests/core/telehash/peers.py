@@ -8,6 +8,7 @@ been.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from typing import Any
 
@@ -18,7 +19,7 @@ from aqueduct_core.engine.inputs import Datagram, Input, LinkLost
 Head = dict[str, Any]
 
 
-class ScriptedPeer:
+class ScriptedPeer(ABC):
     """What both have in common. ``end_channels``: a channel of theirs ends with its last packet."""
 
     def __init__(self) -> None:
@@ -47,8 +48,9 @@ class ScriptedPeer:
                 if channel in self.types and channel not in self.failed:
                     self.on_packet(channel, head, data[2 + size :], now)
 
+    @abstractmethod
     def on_packet(self, channel: int, head: Head, body: bytes, now: float) -> None:
-        raise NotImplementedError
+        """A packet of a channel that is known and has not failed."""
 
     def tick(self, now: float) -> None:
         """Without timers of its own."""

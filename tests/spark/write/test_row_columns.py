@@ -7,8 +7,16 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
 from aqueduct_core.errors import SchemaMismatch
+from aqueduct_core.intake.telehash.channels import LONGEST_TYPE
+from aqueduct_spark.formats.quicr.options import LONGEST_URL
 from aqueduct_spark.write import row_columns
-from aqueduct_spark.write.row_columns import by_text, check_row_columns, refuse_rows, slices
+from aqueduct_spark.write.row_columns import (
+    by_text,
+    check_row_columns,
+    refuse_rows,
+    slices,
+    table_columns,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +37,21 @@ def test_columns_that_no_message_has_are_refused(columns: str, format: str, text
     control = {"where": (StringType(),), "number": (LongType(),)}
     with pytest.raises(SchemaMismatch, match=text):
         check_row_columns(schema, format, control, "thing")
+
+
+@pytest.mark.parametrize(
+    ("format", "place", "longest", "columns"),
+    [
+        ("binary", "url", LONGEST_URL, "struct<value:binary,url:varchar(1024)>"),
+        ("text", "type", LONGEST_TYPE, "struct<value:string,type:varchar(200)>"),
+    ],
+)
+def test_a_table_has_a_column_that_no_frame_has(
+    format: str, place: str, longest: int, columns: str
+) -> None:
+    assert table_columns(format, place, longest).simpleString() == columns
+    with pytest.raises(SchemaMismatch, match="REQUIRED"):
+        table_columns("json", place, longest)
 
 
 def test_a_batch_is_cut_by_rows_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from pyspark.sql.types import (
     ShortType,
     StringType,
     StructType,
-    VarcharType,
 )
 
 from aqueduct_core.errors import SchemaMismatch
@@ -28,7 +27,6 @@ from aqueduct_spark.formats.quicr.options import CONTROL_COLUMNS, LONGEST_URL
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.payloads import payload_column
 from aqueduct_spark.write.row_columns import (
-    VALUE_TYPES,
     by_text,
     check_row_columns,
     refuse_rows,
@@ -74,23 +72,6 @@ def check_columns(schema: StructType, payload_format: str, url: str | None) -> N
             "Column 'group_id' is missing beside 'object_id': objects are numbered in their group",
             "Select the group AS group_id, or drop object_id",
         )
-
-
-def posted_table_schema(payload_format: str) -> StructType:
-    """The columns of a table that rows are inserted into; of its URL option ``url`` beats the
-    column.
-
-    Raises:
-        SchemaMismatch: REQUIRED: with ``json`` only the user knows them.
-    """
-    if payload_format not in VALUE_TYPES:
-        raise SchemaMismatch(
-            "REQUIRED",
-            f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
-            "Write a frame that has them",
-        )
-    kind = VALUE_TYPES[payload_format][0]
-    return StructType().add("value", kind).add("url", VarcharType(LONGEST_URL))
 
 
 class UrlSplitter:

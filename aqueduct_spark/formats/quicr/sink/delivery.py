@@ -15,18 +15,18 @@ from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.quicr.faults import MediaError
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.urls import url_bytes
-from aqueduct_spark.formats.quicr.options import QuicrWrite
+from aqueduct_spark.formats.quicr.options import LONGEST_URL, QuicrWrite
 from aqueduct_spark.formats.quicr.sink.columns import (
     ObjectRows,
     UrlSplitter,
     check_columns,
-    posted_table_schema,
 )
 from aqueduct_spark.formats.quicr.sink.connection import PostingConnection
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import RowBatch
 from aqueduct_spark.write.dial_wait import DialWait
 from aqueduct_spark.write.pool import Pool
+from aqueduct_spark.write.row_columns import table_columns
 from aqueduct_spark.write.sink import AttemptDelivery, SentCounts, Sink, WriteIdentity
 
 RETRY_SECONDS = 0.1
@@ -46,7 +46,7 @@ class QuicrSink(Sink):
         check_columns(schema, options.payload_format, own.url)
 
     def table_schema(self, options: WriteOptions) -> StructType:
-        return posted_table_schema(options.payload_format)
+        return table_columns(options.payload_format, "url", LONGEST_URL)
 
     def splitter(self, options: WriteOptions) -> UrlSplitter:
         own: QuicrWrite = options.own

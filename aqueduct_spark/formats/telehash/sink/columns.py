@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import BooleanType, DataType, StringType, StructType, VarcharType
+from pyspark.sql.types import BooleanType, DataType, StringType, StructType
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
-from aqueduct_core.intake.telehash.channels import LONGEST_TYPE, check_type
+from aqueduct_core.intake.telehash.channels import check_type
 from aqueduct_core.intake.telehash.marks import MARK
 from aqueduct_core.primitives.ranges import Numbers
 from aqueduct_core.spool.arrays import numeric_array
@@ -23,7 +23,6 @@ from aqueduct_spark.formats.telehash.options import CONTROL_COLUMNS
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.payloads import payload_column
 from aqueduct_spark.write.row_columns import (
-    VALUE_TYPES,
     by_text,
     check_row_columns,
     refuse_rows,
@@ -75,23 +74,6 @@ def check_columns(schema: StructType, payload_format: str, type: str | None) -> 
             "Column 'type' is missing, and so is option 'type': a channel has a type",
             "Set option 'type', such as _chat, or select that of each row AS type",
         )
-
-
-def packet_table_schema(payload_format: str) -> StructType:
-    """The columns of a table that rows are inserted into; of its type option ``type`` beats the
-    column.
-
-    Raises:
-        SchemaMismatch: REQUIRED: with ``json`` only the user knows them.
-    """
-    if payload_format not in VALUE_TYPES:
-        raise SchemaMismatch(
-            "REQUIRED",
-            f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
-            "Write a frame that has them",
-        )
-    kind = VALUE_TYPES[payload_format][0]
-    return StructType().add("value", kind).add("type", VarcharType(LONGEST_TYPE))
 
 
 class TypeSplitter:

@@ -8,13 +8,13 @@ from pyspark.sql.types import StructType
 
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.errors import SinkFailed
+from aqueduct_core.intake.telehash.channels import LONGEST_TYPE
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.formats.telehash.options import TelehashWrite
 from aqueduct_spark.formats.telehash.sink.attempt import MAX_OPEN_CHANNELS, TelehashAttempt
 from aqueduct_spark.formats.telehash.sink.columns import (
     TypeSplitter,
     check_columns,
-    packet_table_schema,
 )
 from aqueduct_spark.formats.telehash.sink.line import LineKey, SinkLine, dial_line
 from aqueduct_spark.options.write import WriteOptions
@@ -22,6 +22,7 @@ from aqueduct_spark.write.batches import Destination, RowAccount
 from aqueduct_spark.write.delivery import Delivery
 from aqueduct_spark.write.ends import AttemptEnds
 from aqueduct_spark.write.pool import Pool
+from aqueduct_spark.write.row_columns import table_columns
 from aqueduct_spark.write.sink import AttemptConnection, Sink, SinkProtocol, WriteIdentity
 
 
@@ -33,7 +34,7 @@ class TelehashSink(Sink):
         check_columns(schema, options.payload_format, own.type)
 
     def table_schema(self, options: WriteOptions) -> StructType:
-        return packet_table_schema(options.payload_format)
+        return table_columns(options.payload_format, "type", LONGEST_TYPE)
 
     def splitter(self, options: WriteOptions) -> TypeSplitter:
         own: TelehashWrite = options.own

@@ -13,7 +13,6 @@ from aqueduct_spark.formats.quicr.sink.columns import (
     ObjectRows,
     UrlSplitter,
     check_columns,
-    posted_table_schema,
 )
 from aqueduct_spark.write import row_columns
 from tests.support.rules import rule
@@ -62,14 +61,6 @@ def test_frames_that_cannot_be_posted(
 ) -> None:
     with pytest.raises(SchemaMismatch, match=text):
         check_columns(frame(columns), format, url)
-
-
-def test_a_table_has_a_column_that_no_frame_has() -> None:
-    assert posted_table_schema("binary").simpleString() == (
-        "struct<value:binary,url:varchar(1024)>"
-    )
-    with pytest.raises(SchemaMismatch, match="REQUIRED"):
-        posted_table_schema("json")
 
 
 def split(rows: dict[str, Any], url: str | None = None, most: int = 1 << 20) -> list[ObjectRows]:

@@ -14,7 +14,6 @@ from aqueduct_spark.formats.telehash.sink.columns import (
     PacketRows,
     TypeSplitter,
     check_columns,
-    packet_table_schema,
 )
 from aqueduct_spark.write import row_columns
 from tests.support.rules import rule
@@ -51,12 +50,6 @@ def test_frames_that_can_be_sent(columns: str) -> None:
 def test_frames_that_cannot_be_sent(columns: str, format: str, type: str | None, text: str) -> None:
     with pytest.raises(SchemaMismatch, match=text):
         check_columns(frame(columns), format, type)
-
-
-def test_a_table_has_a_column_that_no_frame_has() -> None:
-    assert packet_table_schema("text").simpleString() == "struct<value:string,type:varchar(200)>"
-    with pytest.raises(SchemaMismatch, match="REQUIRED"):
-        packet_table_schema("json")
 
 
 def split(
